@@ -1,10 +1,10 @@
-// Which retention would hold the size of the core's database below a budget, from what a row takes and how many come a day. It only
-// says so: nothing is changed, and whole days are all that it names.
+// Computes the retention, in whole days, that would hold the core's database below a budget.
+// It only suggests: nothing is changed.
 
 import { formatBytes } from '@holdfast/kit/format';
 import { DAYS_VARIABLES, type OwnedType } from '@holdfast/kit/retention';
 
-/** What is stored of one type. */
+/** The stored rows of one type. */
 export interface StoredType {
   /** Its table, with indexes. */
   bytes: number;
@@ -14,18 +14,18 @@ export interface StoredType {
 
 export interface PolicyFacts {
   databaseBytes: number;
-  /** What the database may take. */
+  /** The size that the database may reach. */
   budgetBytes: number;
-  /** Of the whole database. */
+  /** Growth of the whole database. */
   growthPerDay: number;
   types: Record<OwnedType, StoredType>;
-  /** Days in force, where a schedule is; undefined when that is not known. */
+  /** Days in force, if there is a schedule; undefined if unknown. */
   inForce: Record<OwnedType, number | null> | undefined;
-  /** The unit of the core is set; without it no days may be. */
+  /** True if the unit of the core is set; without it no days can be set. */
   unitIsSet: boolean;
-  /** More than the core takes. */
+  /** The most days that the core accepts. */
   maxDays: number;
-  /** What grew most besides events and chat, and what all of that gains a day. */
+  /** The table that grew most besides events and chat, and the daily growth of all of those. */
   otherTable: string | undefined;
   otherPerDay: number;
 }
@@ -34,22 +34,22 @@ export interface HoldingPolicy {
   state: 'suggested' | 'in_force' | 'not_needed' | 'nothing_helps' | 'unknown';
   cot_days: number | null;
   geochat_days: number | null;
-  /** At which the database settles with it. */
+  /** The size at which the database settles with it. */
   holds_bytes: number | null;
-  /** What the database may take before its disk reaches the warning. */
+  /** The size of the database at which its disk reaches the warning. */
   budget_bytes: number | null;
   says: string;
 }
 
-/** Rows that are deleted leave room that is not used at once. */
+/** Deleted rows leave space that is not reused at once. */
 const SLACK = 1.1;
-/** Until the next run there is one day more. */
+/** Until the next run there is one more day of data. */
 const BETWEEN_RUNS = 1;
-/** Chat with less of it than this is not worth a policy. */
+/** Chat with a smaller share than this needs no policy. */
 const CHAT_MATTERS = 0.05;
-/** Where events are less of the growth than this, something else fills the disk. */
+/** If events are a smaller share of the growth than this, something else fills the disk. */
 const EVENTS_MATTER = 0.3;
-/** Events that come and go may be many: where what grows is mostly something else, no retention of events holds it. */
+/** If other tables are a larger share of the growth than this, no retention of events holds the size. */
 const OTHERS_MATTER = 0.5;
 const NO_NEED_DAYS = 3650;
 
@@ -61,7 +61,7 @@ export function policyThatHolds(facts: PolicyFacts): HoldingPolicy {
   const { growthPerDay, budgetBytes, inForce } = facts;
   const none: HoldingPolicy = { ...unknownPolicy(''), budget_bytes: Math.max(0, Math.round(budgetBytes)) };
   const share = shareOf(facts);
-  if (growthPerDay <= 0) return { ...none, state: 'not_needed', says: 'the database does not grow' };
+  if (growthPerDay <= 0) return { ...none, state: 'not_needed', says: 'the database is not growing' };
   const others = facts.otherPerDay > OTHERS_MATTER * growthPerDay;
   if (others || share.perDay <= 0 || share.perDay < EVENTS_MATTER * growthPerDay)
     return { ...none, state: 'nothing_helps', says: otherGrowth(facts) };
@@ -70,22 +70,22 @@ export function policyThatHolds(facts: PolicyFacts): HoldingPolicy {
   const held = heldDays(inForce, share.withChat);
   if (days >= 1 && held !== null && held <= days) {
     const holds = settledAt(share, held);
-    const says = `${format(inForce?.cot ?? held, share.withChat ? (inForce?.geochat ?? held) : null)}, which is in force, holds the database at about ${formatBytes(holds)}`;
+    const says = `${format(inForce?.cot ?? held, share.withChat ? (inForce?.geochat ?? held) : null)} (in force) holds the database at about ${formatBytes(holds)}`;
     return { ...none, state: 'in_force', ...daysOf(held, share.withChat), holds_bytes: holds, says };
   }
   if (days < 1)
     return {
       ...none,
       state: 'nothing_helps',
-      says: 'no retention helps: not even one day of events fits; who sends them must send less, or the disk be larger',
+      says: 'no retention helps: not even one day of events fits; reduce the senders or enlarge the disk',
     };
   return { ...none, ...suggested(facts, share, Math.min(days, facts.maxDays)) };
 }
 
 interface Share {
-  /** What deleting events and chat does not change. */
+  /** Bytes that deleting events and chat does not free. */
   fixed: number;
-  /** Bytes that they bring each day. */
+  /** Bytes that they add per day. */
   perDay: number;
   withChat: boolean;
 }
@@ -108,12 +108,12 @@ function settledAt({ fixed, perDay }: Share, days: number): number {
 function suggested({ databaseBytes, unitIsSet }: PolicyFacts, share: Share, days: number): Partial<HoldingPolicy> {
   const holds = settledAt(share, days);
   const unit = unitIsSet ? '' : ' (with CORE_RETENTION_UNIT, which is not set)';
-  const back = databaseBytes > holds ? '; what it takes beyond that now, only VACUUM FULL gives back to the disk' : '';
+  const back = databaseBytes > holds ? '; only VACUUM FULL frees the space already used beyond that' : '';
   const says = `${format(days, share.withChat ? days : null)}${unit} would hold the database at about ${formatBytes(holds)}${back}`;
   return { state: 'suggested', ...daysOf(days, share.withChat), holds_bytes: holds, says };
 }
 
-/** The longest that is kept; null where something that matters is kept for ever. */
+/** The longest retention; null if a type that matters is kept forever. */
 function heldDays(inForce: PolicyFacts['inForce'], withChat: boolean): number | null {
   const days = [inForce?.cot ?? null, ...(withChat ? [inForce?.geochat ?? null] : [])];
   return days.includes(null) ? null : Math.max(...days.filter((each) => each !== null));
@@ -129,6 +129,6 @@ function format(cot: number, geochat: number | null): string {
 }
 
 function otherGrowth({ otherTable }: PolicyFacts): string {
-  const which = otherTable === undefined ? 'what grows are not events' : `what grows most is the table ${otherTable}`;
+  const which = otherTable === undefined ? 'events are not what grows' : `the table ${otherTable} grows most`;
   return `retention of events does not help: ${which}`;
 }

@@ -1,5 +1,5 @@
-// The health cache in memory. Each module is turned into text once per measurement, the whole once per change, when it
-// is next asked for. A module that nobody has measured for too long turns critical by itself.
+// Keeps health in memory. Each module is serialized once per measurement, the whole once per change, on the next request.
+// A module that was not measured for too long becomes critical.
 
 import { DAY_MS, due } from '@holdfast/kit/time';
 import { type History, type Status, worstOf } from '../settings/status.ts';
@@ -9,7 +9,7 @@ export interface HealthCacheOptions {
   /** Every module with its seconds between two measurements. */
   intervals: Readonly<Record<string, number>>;
   nowMs: () => number;
-  /** How often the host looks for due modules; default 1. */
+  /** How often the host checks for due modules; default 1. */
   tickSeconds?: number;
 }
 
@@ -17,24 +17,24 @@ interface Entry {
   startedMs: number | undefined;
   /** When it was put last. */
   putMs: number;
-  /** Set while it is being measured: nobody else does. */
+  /** Set while it is being measured, so that it is measured only once. */
   takenUntilMs: number;
   measurement: Measurement | undefined;
-  /** When its status became what it is; exact when the one before is known. */
+  /** When its status became the current one; exact if the previous status is known. */
   since: { at: string; exact: boolean };
-  /** True once nobody measured it for too long. */
+  /** True once it was not measured for too long. */
   stale: boolean;
   texts: Record<HealthView, string>;
 }
 
-/** A measurement that takes longer than this was lost, and the module is due again. */
+/** A measurement that takes longer is lost, and the module is due again. */
 const TAKEN_FOR_MS = 30_000;
 const REMEMBERED_MS = DAY_MS;
-/** Samples come every five minutes: what was between an older one and the start nobody knows. */
+/** Samples come every five minutes: after an older one, the status until the start is unknown. */
 const GOES_ON_MS = 900_000;
 
 export class MemoryHealthCache implements HealthCache {
-  /** Resolves when every module was measured once. */
+  /** Resolves once every module was measured. */
   readonly complete: Promise<void>;
   readonly #intervals: Readonly<Record<string, number>>;
   readonly #nowMs: () => number;
@@ -131,7 +131,7 @@ export class MemoryHealthCache implements HealthCache {
     return this.#samples;
   }
 
-  /** What is kept now, in the order of the table. */
+  /** The kept measurements, in the order of the table. */
   measurements(): Measurement[] {
     return [...this.#entries.values()].flatMap(({ measurement }) => measurement ?? []);
   }
@@ -159,7 +159,7 @@ export class MemoryHealthCache implements HealthCache {
     this.#staleAtMs = Math.min(...[...this.#entries].map(([name, each]) => this.#staleMs(name, each)));
   }
 
-  /** What was so until just before the start goes on. */
+  /** A status that lasted until just before the start continues. */
   #goOn(entry: Entry, { module, status }: Pick<Measurement, 'module' | 'status'>): void {
     const newest = this.#samples?.at(-1);
     if (newest === undefined || Date.parse(entry.since.at) - Date.parse(newest.at) > GOES_ON_MS) return;
@@ -167,7 +167,7 @@ export class MemoryHealthCache implements HealthCache {
     if (before?.status === status) entry.since = { at: before.since, exact: before.since_is_exact };
   }
 
-  /** Two intervals and a little after it was put last, unless it says so already. */
+  /** Slightly more than two intervals after the last measurement; never if it is marked already. */
   #staleMs(name: string, { putMs, measurement, stale }: Entry): number {
     if (measurement === undefined || stale) return Number.POSITIVE_INFINITY;
     return putMs + Math.max(this.#intervals[name] ?? 0, this.#tickSeconds) * 2000 + TAKEN_FOR_MS;
@@ -178,7 +178,7 @@ export class MemoryHealthCache implements HealthCache {
     for (const [name, entry] of this.#entries) {
       if (entry.measurement === undefined || this.#nowMs() < this.#staleMs(name, entry)) continue;
       const { updated_at: last, message } = entry.measurement;
-      const says = `Not measured since ${last}; then: ${message}`;
+      const says = `Not measured since ${last}. Last result: ${message}`;
       const { figure: _, ...rest } = entry.measurement;
       this.#keep(entry, { ...rest, status: 'critical', message: says, details: [says], shouldAlert: true }, true);
     }

@@ -1,9 +1,8 @@
-// The evaluator: from what a health module has found to one status and one sentence. The worst finding wins and is the
-// one that the sentence names.
+// Evaluates the findings of a health module to one status and one sentence, which names the worst finding.
 
 import { type History, type ModuleThresholds, NO_HISTORY, type Status, urgency } from '../settings/status.ts';
 
-/** Two thresholds. Where `critical` is the smaller one, less is worse (days left, say). A value at a threshold has reached it. */
+/** Two thresholds. If `critical` is the smaller one, lower is worse, as with days left. A value at a threshold has reached it. */
 export interface Limits {
   warning: number;
   critical: number;
@@ -25,7 +24,7 @@ export interface Figure {
   lowerIsWorse?: boolean;
 }
 
-/** Something that failed now; how often in a row decides its level. */
+/** Something that failed now; the number of failures in a row decides its level. */
 export interface Failure {
   kind: 'failure';
   says: string;
@@ -40,28 +39,28 @@ export interface Fact {
   remedy?: string | undefined;
 }
 
-/** `remedy`: what a person can do about just this, with a command to paste where there is one; at most 300 characters. */
+/** `remedy`: what to do about this finding, with a command to paste if there is one; at most 300 characters. */
 export type Finding = Figure | Failure | Fact;
 
 export interface Verdict extends History {
   status: Status;
   message: string;
-  /** Each finding that is not ok with its threshold, worst first; at most MOST_DETAILS. */
+  /** Each finding that is not ok, with its threshold, worst first; at most MAX_DETAILS. */
   details: string[];
-  /** What to do about those findings, worst first and each once; the general remedies of the module come after them. */
+  /** What to do about those findings, worst first, without duplicates; general remedies of the module follow elsewhere. */
   remedies: string[];
   shouldAlert: boolean;
 }
 
 const MAX_DETAILS = 20;
 
-/** What no threshold judges comes before what one judges. */
+/** Findings without a threshold come before those with one. */
 const UNWEIGHED = Number.MAX_VALUE;
 
 interface Judged {
   status: Status;
   says: string;
-  /** With the threshold, where `says` leaves it out. */
+  /** The text with its threshold, if `says` leaves it out. */
   detail?: string;
   /** Among equals, the larger one is worse. */
   weight: number;
@@ -69,8 +68,8 @@ interface Judged {
 }
 
 /**
- * Judges the findings of one measurement. `well` is the message when nothing is worth one. Failures are counted against
- * the module's `warning` and `critical`; one that reaches neither is a note, never ok.
+ * Judges the findings of one measurement. `well` is the message if all are ok. Failures in a row are compared with the
+ * module's `warning` and `critical`; a failure below both is a note, never ok.
  */
 export function evaluate(
   findings: readonly Finding[],
@@ -112,7 +111,7 @@ function detailsOf(worstFirst: readonly Judged[]): string[] {
     .map(({ says, detail = says }) => `${detail}.`);
 }
 
-/** The verdict on a module that could not measure: critical, whatever its thresholds. */
+/** The verdict for a module that could not measure: critical, regardless of thresholds. */
 export function evaluateFailure(message: string, thresholds: ModuleThresholds, before: History = NO_HISTORY): Verdict {
   const text = message.replace(/\.$/, '');
   return {
@@ -152,7 +151,7 @@ function judge(finding: Finding, failureLimits: Limits, failuresInRow: number): 
 }
 
 function judgeFigure({ subject, value, limits, says, format = String, lowerIsWorse = false }: Figure): Judged {
-  if (!Number.isFinite(value)) return { status: 'critical', says: `${subject}: no figure`, weight: UNWEIGHED };
+  if (!Number.isFinite(value)) return { status: 'critical', says: `${subject}: no value`, weight: UNWEIGHED };
   const status = levelOf(value, limits, lowerIsWorse);
   const lower = isLowerWorse(limits, lowerIsWorse);
   const reached = status === 'ok' ? undefined : limits[status];

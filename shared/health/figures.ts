@@ -1,5 +1,5 @@
-// Every number and every yes or no in the data of the health modules as a metric, whatever modules there are:
-// `holdfast_<module>_<member>`, in base units. An entry of a list is named after the list and told apart by its labels.
+// Turns every number and boolean in the data of health modules into a metric `holdfast_<module>_<member>`, in base units.
+// An entry of a list is named after the list and identified by its labels.
 
 import { type Labels, RESERVED_END, type Sample, type SimpleFamily } from './open-metrics.ts';
 
@@ -9,7 +9,7 @@ export interface ModuleData {
   data: unknown;
 }
 
-/** Texts that say which entry of a list it is. No other text becomes a label: messages change. */
+/** Texts that identify an entry of a list. No other text becomes a label, because messages change. */
 const IDENTIFYING: readonly string[] = [
   'name',
   'schema',
@@ -30,7 +30,7 @@ const IDENTIFYING: readonly string[] = [
   'id',
 ];
 
-/** The words that are units, with the base unit and what one of it is. */
+/** Words that are units, with the base unit and its factor. */
 const UNITS: Readonly<Record<string, readonly [base: string, one: number]>> = {
   bytes: ['bytes', 1],
   seconds: ['seconds', 1],
@@ -39,7 +39,7 @@ const UNITS: Readonly<Record<string, readonly [base: string, one: number]>> = {
   hours: ['seconds', 3600],
   days: ['seconds', 86_400],
 };
-/** Words for a part of the base unit, with how many of it make one. */
+/** Words for a fraction of the base unit, with how many make one. */
 const PARTS: Readonly<Record<string, readonly [base: string, parts: number]>> = {
   ms: ['seconds', 1000],
   milliseconds: ['seconds', 1000],
@@ -47,14 +47,14 @@ const PARTS: Readonly<Record<string, readonly [base: string, parts: number]>> = 
 };
 
 interface Place {
-  /** What the name of the metric begins with. */
+  /** The prefix of the metric's name. */
   prefix: string;
   labels: Labels;
   /** The identity of the labels. */
   key: string;
-  /** Where it stands in the answer of the API; with `[]` for any entry of a list. */
+  /** Its place in the API's answer, with `[]` for any entry of a list. */
   member: string;
-  /** The same with the number of each entry: no other value has it. */
+  /** The same with the index of each entry, which is unique. */
   path: string;
 }
 
@@ -66,7 +66,7 @@ interface Figure {
   value: number;
 }
 
-/** One family for each member that is, or holds, a number. No two samples have the same name and labels. */
+/** One family per numeric member. No two samples have the same name and labels. */
 export function healthFigures(modules: readonly ModuleData[]): SimpleFamily[] {
   const families = new Map<string, SimpleFamily & { samples: Sample[] }>();
   const seen = new Set<string>();
@@ -117,7 +117,7 @@ function walkList(list: readonly unknown[], key: string, place: Place, keep: Kee
   });
 }
 
-/** The labels of an entry; those that an outer entry has already are called after their list. An empty label is none. */
+/** The labels of an entry; a label that an outer entry has already is prefixed with the list. Empty labels are dropped. */
 function identifying(entry: unknown, item: string, outer: Labels): Record<string, string> {
   if (typeof entry !== 'object' || entry === null) return {};
   const texts = entry as Record<string, unknown>;
@@ -133,13 +133,13 @@ function free(label: string, item: string, outer: Labels): string {
   return label in outer ? `${item}_${label}` : label;
 }
 
-/** The same for the same labels, in whatever order; empty without any. */
+/** Equal for equal labels in any order; empty without labels. */
 function identity(labels: Labels): string {
   const texts = Object.entries(labels).map((label) => JSON.stringify(label));
   return texts.length < 2 ? (texts[0] ?? '') : texts.toSorted().join('');
 }
 
-/** A unit may stand anywhere in a name; the base unit is its end: `days_left` is `left_seconds`. */
+/** A unit may be anywhere in a name; the base unit goes to its end: `days_left` becomes `left_seconds`. */
 function figureOf({ prefix }: Place, key: string, raw: number | boolean, siblings: object): Figure {
   const words = spelled(countedItem(key, siblings)).split('_');
   const at = words.findLastIndex((word) => Object.hasOwn(UNITS, word) || Object.hasOwn(PARTS, word));
@@ -169,7 +169,7 @@ function countedItem(key: string, siblings: object): string {
   return [`${item}s`, `${item}es`].find((list) => list in siblings) ?? item;
 }
 
-/** In the letters of a metric's name, and as one may begin. */
+/** Converts to the characters of a metric name. */
 function spelled(name: string): string {
   const letters = (name.toLowerCase().match(/[a-z0-9]+/g) ?? []).join('_');
   return /^[a-z]/.test(letters) ? letters : `n${letters}`;

@@ -1,5 +1,4 @@
-// Everything that can be counted, as families of metrics: health as it was measured last, jobs, requests, the process.
-// From memory alone.
+// Collects metrics of health, jobs, requests and the process, from memory only.
 
 import type { ProcessFigures, ProcessStatus } from '../host/port.ts';
 import type { RequestFigures, RequestStatistics } from '../host/request-statistics.ts';
@@ -18,7 +17,7 @@ export interface MetricsDeps {
   process: ProcessStatus;
 }
 
-/** The answer of GET /api/health, as far as it is needed here. */
+/** The parts of GET /api/health that are needed here. */
 interface Health {
   status: Status;
   modules: Record<string, { status: Status; updated_at: string | null; data: unknown }>;
@@ -78,7 +77,7 @@ function jobFamilies(jobs: readonly JobFigures[]): MetricFamily[] {
   return [
     counter(
       'holdfast_job_runs',
-      'Runs of each job in this process, failed ones too',
+      'Runs of each job in this process, including failed ones',
       each(({ runs }) => runs),
     ),
     counter(
@@ -98,7 +97,7 @@ function jobFamilies(jobs: readonly JobFigures[]): MetricFamily[] {
     ),
     gauge(
       'holdfast_job_last_seen_timestamp_seconds',
-      'When each job last ended, or what is due of it was last found done or under way',
+      'When each job last ended, or was last seen done or running elsewhere',
       each(({ lastSeenMs }) => seconds(lastSeenMs)),
     ),
     gauge(
@@ -130,7 +129,7 @@ function requestFamilies({ answered, limits, counts, sumSeconds }: RequestFigure
       type: 'histogram',
       name: 'holdfast_http_request_duration_seconds',
       unit: 'seconds',
-      help: 'From the request to its answer',
+      help: 'Time from request to response',
       limits,
       samples: [{ labels: {}, counts, sum: sumSeconds }],
     },
@@ -146,9 +145,9 @@ function processFamilies(of: ProcessFigures): MetricFamily[] {
     gauge('process_start_time_seconds', 'When the process was started', one(of.startedMs / 1000)),
     gauge('nodejs_heap_size_used_bytes', 'JavaScript heap in use', one(of.heapUsedBytes)),
     gauge('nodejs_heap_size_total_bytes', 'JavaScript heap reserved', one(of.heapTotalBytes)),
-    gauge('nodejs_eventloop_lag_seconds', 'Delay of the event loop at this moment', one(of.loopLagSeconds)),
-    counter('nodejs_eventloop_active_seconds', 'Time that the event loop has worked', one(of.loopActiveSeconds)),
-    counter('nodejs_eventloop_idle_seconds', 'Time that the event loop has waited', one(of.loopIdleSeconds)),
+    gauge('nodejs_eventloop_lag_seconds', 'Current delay of the event loop', one(of.loopLagSeconds)),
+    counter('nodejs_eventloop_active_seconds', 'Time the event loop was active', one(of.loopActiveSeconds)),
+    counter('nodejs_eventloop_idle_seconds', 'Time the event loop was idle', one(of.loopIdleSeconds)),
   ];
 }
 

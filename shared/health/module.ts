@@ -1,4 +1,4 @@
-// What a health module is, and one measurement of it: read within a time limit, then judged by the evaluator.
+// Defines a health module and measures it: read within a time limit, then judged by the evaluator.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { FigureUnit } from '@holdfast/kit/format';
@@ -7,28 +7,28 @@ import { evaluate, evaluateFailure, type Finding, type Limits, type Verdict } fr
 import type { Monitored } from './monitored.ts';
 import type { Measurement } from './port.ts';
 
-/** A module as its file writes it; `D` is its raw data, with the names that the API shows. */
+/** The definition of a module; `D` is its raw data, with the names of the API. */
 export interface ModuleDefinition<D extends object> {
   name: string;
-  /** What a person can do when it is not ok, in two to four sentences of at most 300 characters. DIR is that of --data. */
+  /** What a person can do if it is not ok: two to four texts of at most 300 characters. DIR is that of --data. */
   remedy: readonly string[];
   /** The longest that `read` may take; default 10 s. */
   withinMs?: number;
   /** Raw data, or an error; never a judgement. */
   read(monitored: Monitored, thresholds: Thresholds): Promise<D>;
-  /** What in the data the evaluator has to judge. */
+  /** The findings in the data, for the evaluator. */
   findings(data: D, thresholds: ModuleThresholds, all: Thresholds): Finding[];
-  /** Seconds until the next look, where the data will not stay as they are until the interval is over. */
+  /** Seconds until the next measurement, if the data will change before the interval is over. */
   againSeconds?(data: D): number | undefined;
-  /** The message when there is nothing to complain about. */
+  /** The message if all findings are ok. */
   well(data: D): string;
-  /** The figure that tells most about it; without one its status is what is shown over time. */
+  /** Its main figure over time; without one the trend shows its status. */
   trend?: Trend & { figureOf(data: D, all: Thresholds): number | null };
 }
 
 /** A figure of a module over time. */
 export interface Trend {
-  /** In words, small: `worst table`. */
+  /** A short name in lower case: `fullest disk`. */
   name: string;
   unit: FigureUnit;
   /** The thresholds that judge just this figure. */
@@ -38,7 +38,7 @@ export interface Trend {
 /** A module as the rest of the product uses it. */
 export interface HealthModule {
   name: string;
-  /** What a person can do when it is not ok. */
+  /** What a person can do if it is not ok. */
   remedy: readonly string[];
   trend?: Trend;
   measure(monitored: Monitored, thresholds: Thresholds, before: History): Promise<Measurement>;
@@ -46,18 +46,18 @@ export interface HealthModule {
 
 /** For modules whose findings have commands for the core's database. */
 export const AS_SUPERUSER =
-  'The owner of the core database may run ALTER DATABASE, ALTER TABLE and VACUUM; ALTER SYSTEM, pg_reload_conf, CHECKPOINT, GRANT and slots need a superuser. In the embedded stack none can sign in: "As a superuser" in docs/health.md shows how to do it there.';
+  'The owner of the core database may run ALTER DATABASE, ALTER TABLE and VACUUM. ALTER SYSTEM, pg_reload_conf, CHECKPOINT, GRANT and slots need a superuser. In the embedded stack no superuser can sign in: see "As a superuser" in docs/health.md.';
 
 const WITHIN_MS = 10_000;
 /** The proxy is started after this process, and then gets its public certificates. */
 const STARTING_MS = 180_000;
 
-/** Until then the containers that are started after this one, and what they serve, may still be on their way. */
+/** While true, containers that start after this one may not be ready yet. */
 export function hasJustStarted(startedAt: Date, now: Date): boolean {
   return now.getTime() - startedAt.getTime() < STARTING_MS;
 }
 
-/** Makes a module from its definition. Its measurement never rejects: what is thrown becomes `critical`. */
+/** Creates a module from its definition. Its measurement never rejects: an error becomes `critical`. */
 export function healthModule<D extends object>(definition: ModuleDefinition<D>): HealthModule {
   const { name, remedy, withinMs = WITHIN_MS } = definition;
 
@@ -89,7 +89,7 @@ export function healthModule<D extends object>(definition: ModuleDefinition<D>):
   return trend === undefined ? { name, remedy, measure } : { name, remedy, trend, measure };
 }
 
-/** Rejects when the work takes longer than that; it goes on all the same. */
+/** Rejects if the work takes longer; the work itself continues. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`No answer within ${ms / 1000} s`)), ms);

@@ -1,4 +1,4 @@
-// Everything that the health modules look at, handed in by the host.
+// Lists everything that the health modules read, provided by the host.
 
 import type { Schedules } from '@holdfast/kit/cron';
 import type { Directory } from '@holdfast/kit/directory';
@@ -16,36 +16,36 @@ import type { ConfigurationFiles } from '../settings/setting.ts';
 import type { DatabaseTuning } from '../settings/tuning.ts';
 
 export interface WantedContainer {
-  /** Of the reverse proxy, as it is met from here; undefined where TRUSTED_PROXIES names no single address. */
+  /** The reverse proxy as seen from here; undefined if TRUSTED_PROXIES names no single address. */
   proxyAddress: string | undefined;
 }
 
-/** What the settings ask for, as far as health compares it with what is. */
+/** The values that the settings request and that health compares with the actual ones. */
 export interface Wanted {
   tuning: DatabaseTuning;
   retention: WantedRetention;
-  /** PGDATA of the core's database as this machine sees it; undefined where that is not known. */
+  /** PGDATA of the core's database as this machine sees it; undefined if unknown. */
   databaseDirectory: string | undefined;
-  /** The host of CORE_DATABASE_URL; undefined where it names none. */
+  /** The host of CORE_DATABASE_URL; undefined if it names none. */
   databaseHost: string | undefined;
-  /** Host names that must lead to this machine; addresses need no resolution and are left out. */
+  /** Host names that must resolve to this machine, without IP addresses. */
   publicNames: string[];
-  /** Addresses that count as this machine's although no interface has them (behind NAT). */
+  /** Addresses that count as this machine's although no interface has them, as behind NAT. */
   publicAddresses: string[];
   tlsEndpoints: TlsEndpoint[];
-  /** Our own container, whose interfaces and files are not those of the machine; undefined outside of containers. */
+  /** Our own container, whose interfaces and files differ from the machine's; undefined outside containers. */
   container: WantedContainer | undefined;
-  /** Where the core is met; undefined where its variable is not set. */
+  /** The endpoints of the core; undefined if the variable is not set. */
   coreEndpoints: Record<'api' | 'enrollment' | 'streaming', TlsEndpoint | undefined>;
 }
 
 /** A program of the stack whose releases are watched. */
 export interface Part {
   name: string;
-  /** Its name in the release feed. */
+  /** The name in the release feed. */
   product: string;
   version: () => Promise<string>;
-  /** How many leading numbers of the version make its cycle: one for `16.14`. */
+  /** How many leading numbers of the version form its cycle: one for `16.14`. */
   cycleParts: number;
 }
 
@@ -73,16 +73,16 @@ export interface Monitored extends MachinePorts {
   growthFacts: GrowthFacts;
   growthHistory: GrowthHistory;
   schedules: Schedules;
-  /** That of the core. */
+  /** The time zone of the core. */
   timeZone: string;
   directory: Directory;
   clocks: ClockSource[];
   parts: Part[];
-  /** Undefined when looking for releases is switched off. */
+  /** Undefined if the check for releases is off. */
   releases: ReleaseFeed | undefined;
   alerts: Pick<Alerts, 'summary' | 'trouble'>;
-  /** How many receive alerts on each channel. */
+  /** The number of recipients on each channel. */
   recipients: Partial<Record<Channel, number>>;
-  /** Undefined when no heartbeat is set up. */
+  /** Undefined if no heartbeat is set up. */
   heartbeat: Pick<Heartbeat, 'state'> | undefined;
 }

@@ -1,5 +1,5 @@
-// Metric families as OpenMetrics text 1.0. What the format forbids throws: a text that is only almost right would lose
-// every figure at the one who reads it.
+// Renders metric families as OpenMetrics text 1.0. Anything that the format forbids throws, because readers reject the
+// whole text for one fault.
 
 export const OPEN_METRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 
@@ -10,28 +10,28 @@ export interface Sample {
   value: number;
 }
 
-/** How often something took how long; the counts are each bucket's own, not cumulative. */
+/** A histogram of durations; counts are per bucket, not cumulative. */
 export interface HistogramSample {
   labels: Labels;
-  /** One for each limit, and one for what is beyond the last. */
+  /** One per limit, and one for everything above the last. */
   counts: readonly number[];
   sum: number;
 }
 
 interface Described {
-  /** Without `_total`, `_bucket` and the like, which follow from the type; ends with the unit. */
+  /** Without suffixes such as `_total` or `_bucket`, which follow from the type; ends with the unit. */
   name: string;
   help: string;
 }
 
-/** A value that may fall, and one that only grows. */
+/** A gauge, which may fall, or a counter, which only grows. */
 export interface SimpleFamily extends Described {
   type: 'gauge' | 'counter';
   unit?: string | undefined;
   samples: readonly Sample[];
 }
 
-/** Texts as labels; its value is always 1. */
+/** Labels only; the value is always 1. */
 export interface InfoFamily extends Described {
   type: 'info';
   samples: readonly { labels: Labels }[];
@@ -40,7 +40,7 @@ export interface InfoFamily extends Described {
 export interface HistogramFamily extends Described {
   type: 'histogram';
   unit: string;
-  /** Upper limits, inclusive and growing, from 0.0001 to 100000. */
+  /** Inclusive upper limits, ascending, from 0.0001 to 100000. */
   limits: readonly number[];
   samples: readonly HistogramSample[];
 }
@@ -49,17 +49,17 @@ export type MetricFamily = SimpleFamily | InfoFamily | HistogramFamily;
 
 const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
-/** What the samples of each type are called after the name of their family. */
+/** The suffixes of sample names for each type. */
 const SUFFIXES: Record<MetricFamily['type'], readonly string[]> = {
   gauge: [''],
   counter: ['_total', '_created'],
   info: ['_info'],
   histogram: ['_bucket', '_count', '_sum', '_created'],
 };
-/** The end of a name that would make a gauge look like a part of something else. */
+/** Suffixes that would make a gauge look like a sample of another type. */
 export const RESERVED_END = /_(total|count|sum|bucket|gcount|gsum|created|info)$/;
 
-/** The whole text, with its end. Throws when the families are not valid together. */
+/** The complete text. Throws if the families are not valid together. */
 export function renderOpenMetrics(families: readonly MetricFamily[]): string {
   const taken = new Set<string>();
   const lines: string[] = [];
@@ -74,21 +74,21 @@ export function renderOpenMetrics(families: readonly MetricFamily[]): string {
 }
 
 function refuseName({ name, type }: MetricFamily, taken: Set<string>): void {
-  if (!NAME.test(name)) throw new Error(`${name} is no name of a metric`);
-  if (RESERVED_END.test(name)) throw new Error(`${name} ends like a sample of another type`);
+  if (!NAME.test(name)) throw new Error(`${name} is not a valid metric name`);
+  if (RESERVED_END.test(name)) throw new Error(`${name} has the suffix of another type`);
   for (const each of new Set([name, ...SUFFIXES[type].map((suffix) => name + suffix)])) {
-    if (taken.has(each)) throw new Error(`the metric ${each} is there twice`);
+    if (taken.has(each)) throw new Error(`duplicate metric ${each}`);
     taken.add(each);
   }
 }
 
-/** The labels of each sample as text. Samples of one thing share their labels, which are rendered once. */
+/** The labels of each sample as text; shared label objects are rendered once. */
 function labelTexts({ name, samples }: MetricFamily, known: Map<Labels, string>): string[] {
   const seen = new Set<string>();
   return samples.map((sample) => {
     const labels = known.get(sample.labels) ?? renderLabels(sample.labels);
     known.set(sample.labels, labels);
-    if (seen.has(labels)) throw new Error(`the metric ${name} has the labels {${labels}} twice`);
+    if (seen.has(labels)) throw new Error(`the metric ${name} has duplicate labels {${labels}}`);
     seen.add(labels);
     return labels;
   });
@@ -131,7 +131,7 @@ function renderHistogram(
   text: string | undefined,
   lines: string[],
 ): void {
-  if ('le' in labels) throw new Error(`the histogram ${name} has a label le of its own`);
+  if ('le' in labels) throw new Error(`the histogram ${name} has its own label le`);
   let cumulative = 0;
   [...limits, Number.POSITIVE_INFINITY].forEach((limit, index) => {
     cumulative += counts[index] ?? 0;
@@ -145,12 +145,12 @@ function line(name: string, labels: string | undefined, value: number): string {
   return labels ? `${name}{${labels}} ${numberText(value)}` : `${name} ${numberText(value)}`;
 }
 
-/** In the order of their names and without empty ones, which are the same as none: the same labels are the same text. */
+/** Sorted by name, without empty labels, so that equal labels give equal text. */
 function renderLabels(labels: Labels): string {
   return Object.keys(labels)
     .toSorted()
     .flatMap((name) => {
-      if (!LABEL_NAME.test(name)) throw new Error(`${name} is no name of a label`);
+      if (!LABEL_NAME.test(name)) throw new Error(`${name} is not a valid label name`);
       const value = labels[name] ?? '';
       return value === '' ? [] : [`${name}="${escaped(value)}"`];
     })
@@ -159,7 +159,7 @@ function renderLabels(labels: Labels): string {
 
 const ESCAPES: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '"': '\\"' };
 
-/** Half of a character outside the basic plane becomes U+FFFD, as it does in UTF-8. */
+/** A lone surrogate becomes U+FFFD, as in UTF-8. */
 function escaped(text: string): string {
   return text.toWellFormed().replaceAll(/[\\\n"]/g, (character) => ESCAPES[character] ?? character);
 }
@@ -170,7 +170,7 @@ function numberText(value: number): string {
   return value > 0 ? '+Inf' : '-Inf';
 }
 
-/** Limits of buckets are texts to their reader: always the same one for the same number. */
+/** Readers compare bucket limits as text, so a number always has the same text. */
 function canonical(limit: number): string {
   return Number.isInteger(limit) ? `${limit}.0` : numberText(limit);
 }

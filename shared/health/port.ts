@@ -1,4 +1,4 @@
-// The last measurement of every health module, ready to be handed out.
+// Declares the port that keeps the last measurement of every health module.
 
 import type { HealthMemory } from '../jobs/port.ts';
 import type { History, Status } from '../settings/status.ts';
@@ -8,7 +8,7 @@ export interface Measurement extends History {
   module: string;
   status: Status;
   message: string;
-  /** Each finding that is not ok with its threshold, worst first. */
+  /** Each finding that is not ok, with its threshold, worst first. */
   details: string[];
   /** What to do about those findings, worst first. */
   remedies: string[];
@@ -16,27 +16,27 @@ export interface Measurement extends History {
   updated_at: string;
   data: Record<string, unknown>;
   shouldAlert: boolean;
-  /** Measured again after this many seconds where the interval is longer. */
+  /** Measured again after this many seconds, if the interval is longer. */
   againSeconds?: number;
-  /** The one that the module's trend shows; absent where it is not known. */
+  /** The figure of the module's trend; absent if unknown. */
   figure?: number;
 }
 
-/** Where one module stands. */
+/** The current state of one module. */
 export interface ModuleState {
   module: string;
-  /** Null before the first one. */
+  /** Null before the first measurement. */
   measurement: Measurement | null;
-  /** When its status became what it is, ISO 8601; null before the first measurement. */
+  /** Since when it has its status, ISO 8601; null before the first measurement. */
   since: string | null;
-  /** False when it may have been so for longer: nobody knows what was before. */
+  /** False if it may have been so for longer: the earlier status is unknown. */
   since_is_exact: boolean;
 }
 
-/** `full`: every module with its data; `status`: of the data only what is no list and no object. */
+/** `full`: every module with its data; `status`: without lists and objects in the data. */
 export type HealthView = 'full' | 'status';
 
-/** A JSON text with its entity tag; both change together. */
+/** A JSON text with its entity tag. */
 export interface Prepared {
   body: string;
   etag: string;
@@ -46,30 +46,30 @@ type Maybe<T> = T | Promise<T>;
 
 export interface HealthCache extends HealthMemory {
   current(view: HealthView): Maybe<Prepared>;
-  /** The modules that are due at `nowMs`; each counts as being measured until it is put, or for a limited time. */
+  /** The modules due at `nowMs`; each counts as being measured until `put`, or for a limited time. */
   takeDue(nowMs: number): Maybe<string[]>;
-  /** What the last measurement leaves behind; undefined before the first one. */
+  /** The history left by the last measurement; undefined before the first one. */
   history(module: string): Maybe<History | undefined>;
-  /** True when the overall status can be computed: every module was measured, and none too long ago. */
+  /** True if the overall status can be computed: every module was measured, none too long ago. */
   isComplete(): Maybe<boolean>;
-  /** Keeps a measurement; answers with the status before, undefined for the first one. */
+  /** Keeps a measurement; returns the previous status, undefined for the first one. */
   put(measurement: Measurement): Maybe<Status | undefined>;
   /** Every module, in the order of the table. */
   states(): Maybe<ModuleState[]>;
-  /** Adds samples of the trend; a status that goes on from the newest of them began when that says. */
+  /** Adds samples of the trend; a status that continues from the newest one began when that sample says. */
   remember(samples: readonly HealthSample[]): Maybe<void>;
   /** The samples of the last 24 hours, ascending; undefined before `remember` was called once. */
   remembered(): Maybe<HealthSample[] | undefined>;
 }
 
-/** Health over time: the status of every module with the figure that tells most about it. */
+/** The status of one module in a sample, with its main figure. */
 export interface SampledModule {
   status: Status;
-  /** When the status became that, ISO 8601. */
+  /** Since when it has that status, ISO 8601. */
   since: string;
-  /** False: it may have been so for longer. */
+  /** False if it may have been so for longer. */
   since_is_exact: boolean;
-  /** In the unit of the module's trend; null where it was not known. */
+  /** In the unit of the module's trend; null if unknown. */
   figure: number | null;
 }
 
@@ -79,20 +79,20 @@ export interface HealthSample {
   modules: Record<string, SampledModule>;
 }
 
-/** Every call rejects with an AppError `unavailable` when our own database does not answer. */
+/** Every call rejects with an AppError `unavailable` if our own database is unavailable. */
 export interface HealthTrend {
-  /** The first sample of a moment stays. */
+  /** A second sample of the same time is ignored. */
   keep(sample: HealthSample): Promise<void>;
-  /** From that time on, ascending. */
+  /** Samples from that time on, ascending. */
   read(since: string): Promise<HealthSample[]>;
   /**
-   * Of samples older than two days one an hour stays, and nothing older than 14 days or of the future. Resolves with the number of
-   * samples that were removed.
+   * Keeps one sample per hour beyond two days, none beyond 14 days, and none from the future.
+   * Resolves with the number of removed samples.
    */
   thin(now: string): Promise<number>;
 }
 
-/** What this feature asks of the outside, by the names in Deps. */
+/** The ports that this feature needs, by their names in Deps. */
 export interface HealthPorts {
   health: HealthCache;
   healthTrend: HealthTrend;

@@ -1,5 +1,5 @@
-// Health over time, one row of our own database for all modules of a moment. What is too old, or of a future that a wrong clock
-// has seen, goes.
+// Stores health over time in our own database, one row per sample with all modules.
+// Rows that are too old, or from the future because of a wrong clock, are removed.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import { DAY_MS } from '@holdfast/kit/time';

@@ -1,4 +1,4 @@
-// From the settings to what health compares with what is: the tuning, the public names, the TLS endpoints, the core.
+// Derives from the settings the values that health checks: tuning, public names, TLS endpoints and the core.
 
 import { isIpAddress, isWildcardAddress, urlHost } from '@holdfast/kit/addresses';
 import type { Secret } from '@holdfast/kit/secret';
@@ -9,7 +9,7 @@ import type { Settings } from '../settings/table.ts';
 import type { Wanted, WantedContainer } from './monitored.ts';
 
 const STREAMING_PORT = 8089;
-/** In the containers; CORE_ENROLLMENT_PORT is that of the machine. */
+/** The port in the containers; CORE_ENROLLMENT_PORT is that of the machine. */
 const ENROLLMENT_PORT = 8446;
 /** The hosts of subdomain mode below SERVER_ADDRESS. */
 const SUBDOMAINS = ['monitor', 'nodered', 'takserver'];
@@ -44,13 +44,13 @@ export function wantedOf(settings: Settings, { listen, mode }: { listen: string 
   };
 }
 
-/** Of the URL the host alone goes on: the rest holds a password. */
+/** Returns only the host of the URL: the rest contains a password. */
 function hostOf(url: Secret | undefined): string | undefined {
   const host = url === undefined ? '' : new URL(url.reveal()).hostname.replace(/^\[|\]$/g, '');
   return host === '' ? undefined : host;
 }
 
-/** What the variables of retention ask for. */
+/** The values of the retention variables. */
 export function wantedRetention(settings: Settings): WantedRetention {
   return {
     cot: settings.COT_RETENTION_DAYS,
@@ -73,10 +73,7 @@ function publishedHosts({ DEPLOY_MODE: mode }: Settings, hosts: readonly string[
   return mode === 'subdomain' ? hosts.map((host) => endpointOf(`https://${host}`, 'public')) : [];
 }
 
-/**
- * Asked at the proxy itself, by its public names: many a network does not lead a container back to the machine that it runs
- * on.
- */
+/** The public names, checked at the proxy itself: many networks do not route a container back to its own machine. */
 function throughProxy(settings: Settings, hosts: readonly string[], address: string): TlsEndpoint[] {
   const { SERVER_ADDRESS: name, DEPLOY_MODE: mode, CORE_ENROLLMENT_PORT: port } = settings;
   if (name === undefined) return [];

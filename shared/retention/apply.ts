@@ -1,4 +1,4 @@
-// Makes the core have another policy and schedule, in steps of which none lets a run delete more than before or after all of them.
+// Applies a policy and schedule to the core, in steps of which none lets a run delete more than before or after all steps.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { policyInDays, type RetentionUnit } from '@holdfast/kit/retention';
@@ -21,8 +21,8 @@ export async function retentionAtCore(core: Pick<ChangingCore, 'policy' | 'sched
 }
 
 /**
- * When a step fails, what was done is put back in the same careful order, as far as that goes; the error says what is in force
- * then. Whatever cannot be told now is left for the job that finishes intents.
+ * If a step fails, completed steps are reverted in the same careful order where possible; the error names the values in
+ * force then. If they can't be read, the job finish-intents completes the record.
  */
 export async function applyRetention(
   core: ChangingCore,
@@ -43,7 +43,7 @@ export async function applyRetention(
   }
 }
 
-/** Rule `keepFirst`: what keeps more comes first, then the schedule, then what keeps less. */
+/** Rule `keepFirst`: first the changes that keep more, then the schedule, then those that keep less. */
 async function step(core: ChangingCore, from: RetentionAtCore, to: RetentionAtCore): Promise<void> {
   const { longer, shorter } = changeParts(from.policy, to.policy);
   if (isSome(longer)) await core.changePolicy(longer);
@@ -63,12 +63,12 @@ async function putBack(
 ): Promise<string> {
   try {
     await step(core, await retentionAtCore(core), before);
-    return `Nothing is changed: in force is ${formatInForce(before, unit)}.`;
+    return `Nothing was changed. In force: ${formatInForce(before, unit)}.`;
   } catch {
-    progress.begun('What became of it is read back within minutes; the audit log says it.');
+    progress.begun('The result is read back within minutes and appears in the audit log.');
     const now = await retentionAtCore(core).catch(() => undefined);
-    if (now === undefined) return 'What is in force now could not be read.';
-    return `It was done in part: in force is ${formatInForce(now, unit)}.`;
+    if (now === undefined) return "Couldn't read the values in force now.";
+    return `The change was done in part. In force: ${formatInForce(now, unit)}.`;
   }
 }
 

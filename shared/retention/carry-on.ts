@@ -1,6 +1,5 @@
-// Carries a run of retention that somebody has ordered on, one step at a time: begins it at the core, follows it, and ends the job
-// with what the core says of it. Nothing waits, and what is done twice is the same: the next step goes on wherever the last one
-// was cut off.
+// Runs a requested retention run in steps: starts it at the core, follows it, and ends the job with the core's result.
+// Steps never wait and can be repeated: the next one continues wherever the last one was interrupted.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
@@ -25,7 +24,7 @@ export interface CarryOnDeps {
   now: () => Date;
 }
 
-/** The job as the step leaves it; `none`: there is nothing to do. */
+/** The state of the job after the step; `none`: nothing to do. */
 export type Step = 'none' | 'waits' | 'running' | 'ended';
 
 type EndState = 'succeeded' | 'failed' | 'interrupted';
@@ -36,18 +35,18 @@ interface Work {
   input: RetentionJobInput;
 }
 
-/** A job of which the core has not said for so long without a break that it goes on has failed. */
+/** A job without any sign of progress from the core for this long has failed. */
 const GIVEN_UP_MS = DAY_MS;
 const UNAVAILABLE = 'The core does not answer';
-const BUSY = 'Another run is going on at the core';
+const BUSY = 'Another run is in progress at the core';
 
-/** One step of the open job. Rejects when our own database is away; the next step then goes on. */
+/** Runs one step of the open job. Rejects if our own database is unavailable; the next step then continues. */
 export async function carryOnRetention(deps: CarryOnDeps): Promise<Step> {
   const job = await openRetentionJob(deps.opsJobs);
   if (job === undefined) return 'none';
   const input = readInput(job);
   if (input === undefined) {
-    await endUnreadable(deps, job, 'nothing was begun');
+    await endUnreadable(deps, job, 'nothing was started');
     return 'ended';
   }
   const work = { deps, job, input };
@@ -68,7 +67,7 @@ async function begin(work: Work): Promise<Step> {
   await change(work, {
     state: 'running',
     startedAt: run.startedAt,
-    log: [`The core has begun the run${expected}.`],
+    log: [`The core started the run${expected}.`],
   });
   return 'running';
 }
@@ -78,7 +77,7 @@ async function refused(work: Work, error: unknown): Promise<Step> {
   if (!(error instanceof AppError)) throw error;
   if (error.code === 'conflict') return wait(work, BUSY, error.message);
   const result = work.job.startedAt === null ? { result: nothing(null) } : {};
-  await endAs(work, 'failed', { ...result, error: `The core has refused the run: ${error.message}` });
+  await endAs(work, 'failed', { ...result, error: `The core rejected the run: ${error.message}` });
   return 'ended';
 }
 
@@ -92,7 +91,7 @@ async function follow(work: Work): Promise<Step> {
     throw error;
   }
   if (runs === undefined) {
-    const message = 'The core tells of no runs any more: what this one has deleted is not known.';
+    const message = 'The core no longer reports runs. The rows deleted by this one are unknown.';
     await endAs(work, 'failed', { error: message });
     return 'ended';
   }
@@ -103,7 +102,7 @@ async function follow(work: Work): Promise<Step> {
   return 'running';
 }
 
-/** How far it is, and when it will be done at the pace so far. */
+/** Records the progress and the estimated end at the pace so far. */
 async function tell(work: Work, run: CoreRetentionRun): Promise<void> {
   const { deps, job } = work;
   const done = deletedBy(run);
@@ -124,7 +123,7 @@ function deletedBy({ rows, included }: CoreRetentionRun): number {
 
 const STATES = { done: 'succeeded', failed: 'failed', interrupted: 'interrupted' } as const;
 
-/** The book first: whoever sees the end of the job finds the run there. */
+/** Stores the history first, so that the run is there when the job shows its end. */
 async function end(work: Work, run: CoreRetentionRun): Promise<Step> {
   const { deps } = work;
   if (run.state === 'running') return 'running';
@@ -138,25 +137,25 @@ async function end(work: Work, run: CoreRetentionRun): Promise<Step> {
 
 function errorOf({ state, error }: CoreRetentionRun): string | null {
   if (state === 'done') return null;
-  if (state === 'failed') return error ?? 'The run has failed at the core, which does not say why.';
-  const words = error === null ? 'The next run deletes the rest.' : `The core says: ${error}`;
-  return `The run was cut off in the middle of it. What it has deleted stays deleted. ${words}`;
+  if (state === 'failed') return error ?? 'The run failed at the core, which reports no reason.';
+  const words = error === null ? 'The next run deletes the rest.' : `Core: ${error}`;
+  return `The run was interrupted. Deleted rows stay deleted. ${words}`;
 }
 
 async function endWithoutDays(work: Work): Promise<Step> {
   const at = work.deps.now().toISOString();
   const rest = { startedAt: at, result: nothing(at) };
-  await endAs(work, 'succeeded', rest, 'Nothing is deleted: no type has days.');
+  await endAs(work, 'succeeded', rest, 'Nothing was deleted: no days are set.');
   return 'ended';
 }
 
-/** The result of a job that has deleted nothing; null: it was not even begun. */
+/** The result of a job that deleted nothing; null: it was not even started. */
 function nothing(at: string | null): Record<string, unknown> {
   const included = { cot: 0, files: 0 };
   return { started_at: at, finished_at: at, rows: {}, included, bytes: 0, limits: {}, seconds: at === null ? null : 0 };
 }
 
-/** Says why once, until something else is to be said: the lines since the last good answer tell since when it waits. */
+/** Logs each reason once; the lines since the last good answer show how long it has waited. */
 async function wait(work: Work, what: string, why: string): Promise<Step> {
   const { job, deps } = work;
   const since = job.log[job.log.findLastIndex((line) => !isWaiting(textOf(line))) + 1];
@@ -199,7 +198,7 @@ function secondsOf({ createdAt }: OpsJob, now: Date): number {
   return rounded((now.getTime() - Date.parse(createdAt)) / 1000, 1);
 }
 
-/** False: somebody else has ended it. */
+/** False if the job was ended elsewhere. */
 async function change({ deps, job }: Work, { log = [], ...rest }: OpsJobChange): Promise<boolean> {
   const lines = log.map((text) => stated(deps.now(), text));
   return deps.opsJobs.change(job.id, { ...rest, log: lines });

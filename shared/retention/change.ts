@@ -1,4 +1,4 @@
-// PUT /api/retention: whether a change may be, making it at the core, one at a time, and what became of one whose process died.
+// Changes retention for PUT /api/retention: validates, applies at the core, and finishes interrupted changes.
 
 import { z } from 'zod';
 import { AppError, type FieldError } from '@holdfast/kit/app-error';
@@ -42,7 +42,7 @@ import {
 } from './state.ts';
 
 export interface RetentionInput {
-  /** Days; null keeps for ever. What is not named stays. */
+  /** Days; null keeps forever. Missing types stay unchanged. */
   policy?: Partial<Record<Retained, number | null | undefined>> | undefined;
   /** Quartz, or `-`. */
   cron?: string | undefined;
@@ -53,13 +53,13 @@ interface InputDeps {
   settings: RetentionVariables;
 }
 
-/** Throws `invalid` for what cannot be, `conflict` for what a variable sets. */
+/** Throws `invalid` for impossible values, `conflict` if a variable sets the value. */
 export function mustBePossible(deps: InputDeps, input: RetentionInput, unit: RetentionUnit): void {
   const fields = [...policyFaults(input, unit), ...cronFaults(deps, input, unit)];
   if (fields.length > 0)
     throw new AppError('invalid', fields.map(({ path, message }) => `${path}: ${message}`).join('; '), { fields });
   if (namedTypes(input).length === 0 && input.cron === undefined)
-    throw new AppError('invalid', 'There is nothing to change: give policy with at least one type, or cron.');
+    throw new AppError('invalid', 'Nothing to change. Send policy with at least one type, or cron.');
   for (const type of OWNED_TYPES)
     if (input.policy?.[type] !== undefined) mustBeFree(`policy.${type}`, DAYS_VARIABLES[type], deps.settings);
   if (input.cron === undefined) return;
@@ -74,7 +74,7 @@ function namedTypes({ policy }: RetentionInput): Retained[] {
 function policyFaults({ policy }: RetentionInput, unit: RetentionUnit): FieldError[] {
   return RETAINED.flatMap((type) => {
     const fault = daysFault(policy?.[type] ?? null, unit);
-    return fault === undefined ? [] : [{ path: `policy.${type}`, message: `${fault}; null keeps for ever` }];
+    return fault === undefined ? [] : [{ path: `policy.${type}`, message: `${fault}; null keeps forever` }];
   });
 }
 
@@ -82,7 +82,7 @@ function cronFaults({ schedules }: InputDeps, { cron }: RetentionInput, unit: Re
   if (cron === undefined || cron.trim() === NEVER) return [];
   const fault = schedules.fault(cron, 'quartz') ?? (unit === 'seconds' ? springOf(cron).fault : undefined);
   if (fault === undefined) return [];
-  const message = `must be a schedule of Quartz, such as ${DEFAULT_SCHEDULE}, or - for none; "${cron}" is not, because ${fault}`;
+  const message = `must be a Quartz schedule, such as ${DEFAULT_SCHEDULE}, or - for none; "${cron}" is not, because ${fault}`;
   return [{ path: 'cron', message }];
 }
 
@@ -92,18 +92,18 @@ function mustBeFree(key: string, variable: keyof RetentionVariables, settings: R
   throw new AppError(
     'conflict',
     `${key} is set by the variable ${variable} (${value}), and each start sets it again. ` +
-      `Change ${variable}, or remove it and restart; then it can be set here.`,
+      `Change ${variable}, or remove it and restart to set it here.`,
   );
 }
 
-/** Each start sets a schedule where a variable sets days. */
+/** If a variable sets days, each start sets a schedule. */
 function mustNotComeBack(settings: RetentionVariables): void {
   const variable = Object.values(DAYS_VARIABLES).find((name) => settings[name] !== undefined);
   if (variable === undefined) return;
   throw new AppError(
     'conflict',
-    `cron cannot be "-" while the variable ${variable} (${settings[variable]}) is set: each start would set a schedule. ` +
-      `Remove ${variable} and restart; then it can be set here.`,
+    `cron can't be "-" while the variable ${variable} (${settings[variable]}) is set: each start would set a schedule. ` +
+      `Remove ${variable} and restart to set it here.`,
   );
 }
 
@@ -112,7 +112,7 @@ export interface Target {
   notes: string[];
 }
 
-/** What is to be in force at the core, in its unit and its dialect. Days without any schedule get one. */
+/** The target values in the unit and dialect of the core. Setting days without any schedule adds the default one. */
 export function targetOf(settings: RetentionVariables, from: RetentionAtCore, input: RetentionInput): Target {
   const unit = settings.CORE_RETENTION_UNIT ?? 'days';
   const policy: RetentionPolicy = { ...from.policy };
@@ -121,7 +121,7 @@ export function targetOf(settings: RetentionVariables, from: RetentionAtCore, in
   if (input.cron !== undefined) return { to: { policy, schedule: asCore(input.cron, unit) }, notes: [] };
   if (!setsDays || from.schedule !== NEVER) return { to: { policy, schedule: from.schedule }, notes: [] };
   const cron = settings.RETENTION_CRON ?? DEFAULT_SCHEDULE;
-  const whose = settings.RETENTION_CRON === undefined ? 'the default schedule' : 'that of RETENTION_CRON';
+  const whose = settings.RETENTION_CRON === undefined ? 'the default schedule' : 'the one of RETENTION_CRON';
   const note = `No schedule was set, so ${whose} was set: ${cron}.`;
   return { to: { policy, schedule: asCore(cron, unit) }, notes: [note] };
 }
@@ -129,14 +129,14 @@ export function targetOf(settings: RetentionVariables, from: RetentionAtCore, in
 function asCore(cron: string, unit: RetentionUnit): string {
   const schedule = inDialect(cron.trim().split(/\s+/).join(' '), unit);
   if (schedule !== undefined) return schedule;
-  throw new AppError('conflict', `The schedule "${cron}" cannot be said in the words of the core. Set cron too.`);
+  throw new AppError('conflict', `The schedule "${cron}" can't be converted for the core. Set cron too.`);
 }
 
 export type ChangeRetentionDeps = RetentionStateDeps &
   QuickPreviewDeps & {
     coreRetention: Pick<CoreRetention, 'changePolicy' | 'changeSchedule' | 'runs'>;
     audit: Pick<Audit, 'intend' | 'conclude'>;
-    /** It waits for the core. */
+    /** Serializes the change: it waits for the core. */
     deviceLock: Exclusive;
     health: HealthMemory;
   };
@@ -147,11 +147,11 @@ export interface ChangeRetentionContext {
   mustStillBeIn?: () => Promise<void>;
 }
 
-/** In `deviceLock`; nobody else's. */
+/** The key in `deviceLock`, used only here. */
 export const RETENTION_KEY = 'retention';
 export const RETENTION_CHANGE = { action: 'retention.change', target: 'retention' } as const;
 
-/** Resolves with what is in force then; its first notes say what the change means. */
+/** Resolves with the new state; its first notes explain the effect of the change. */
 export async function changeRetention(context: ChangeRetentionContext, input: RetentionInput): Promise<RetentionState> {
   const { deps, actor } = context;
   const unit = knownUnit(deps);
@@ -160,7 +160,7 @@ export async function changeRetention(context: ChangeRetentionContext, input: Re
     await context.mustStillBeIn?.();
     const before = await retentionAtCore(deps.coreRetention);
     const target = targetOf(deps.settings, before, input);
-    if (isSame(before, target.to)) return { from: before, ...target, notes: ['All of this was in force already.'] };
+    if (isSame(before, target.to)) return { from: before, ...target, notes: ['These values were already in force.'] };
     if (mayDeleteMore(before, target.to)) await mustCountIn(unit, deps.coreRetention);
     const action = { actor, ...RETENTION_CHANGE, detail: detailOf(before, target.to, unit) };
     try {
@@ -179,7 +179,7 @@ function isSame(a: RetentionAtCore, b: RetentionAtCore): boolean {
   return a.schedule === b.schedule && changedTypes(a.policy, b.policy).length === 0;
 }
 
-/** Days of the types that change, as people know them, and the core's own schedule where it changes. */
+/** The days of changed types, and the core's schedule if it changes. */
 function detailOf(from: RetentionAtCore, to: RetentionAtCore, unit: RetentionUnit) {
   const types = changedTypes(from.policy, to.policy);
   const part = ({ policy, schedule }: RetentionAtCore) => ({
@@ -195,7 +195,7 @@ function mayDeleteMore(from: RetentionAtCore, to: RetentionAtCore): boolean {
   return begins || Object.keys(changeParts(from.policy, to.policy).shorter).length > 0;
 }
 
-/** Counted for the moment of that run, of the rows that are there now. */
+/** Counts the current rows that the run at that time would delete. */
 async function formatNextRun(deps: ChangeRetentionDeps, to: RetentionAtCore, unit: RetentionUnit): Promise<string> {
   const policy = policyInDays(to.policy, unit);
   const [next] = nextRuns(deps, to.schedule, unit, 1);
@@ -203,12 +203,12 @@ async function formatNextRun(deps: ChangeRetentionDeps, to: RetentionAtCore, uni
     const cutoff = cutoffAt(policy, next ?? deps.now());
     const { rows, exact } = await quickPreview(deps, { policy, unit, cutoff });
     const figure = `${exact ? '' : 'about '}${counted(rows, 'row')}`;
-    if (to.schedule === NEVER) return `A run would delete ${figure}, but no schedule is set, so none runs.`;
+    if (to.schedule === NEVER) return `A run would delete ${figure}, but no schedule is set, so nothing runs.`;
     const when = next === undefined ? '' : `, at ${formatUtc(next.toISOString())},`;
-    return `The next run${when} will delete ${figure} of those that are there now.`;
+    return `The next run${when} will delete ${figure} of the current ones.`;
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    return `How many rows the next run will delete could not be counted: ${because(error)}.`;
+    return `Couldn't count the rows that the next run will delete: ${because(error)}.`;
   }
 }
 
@@ -225,7 +225,7 @@ const partSchema = z.object({
 type Part = z.infer<typeof partSchema>;
 const detailSchema = z.object({ unit: z.enum(['days', 'seconds']), old: partSchema, new: partSchema });
 
-/** What is in force is read, and nothing is done again: whoever asked for the change may not want it any more. */
+/** Reads the values in force and repeats nothing: the change may no longer be wanted. */
 export const INTERRUPTED_RETENTION: InterruptedWork<FinishRetentionDeps> = {
   actions: [RETENTION_CHANGE.action],
   finish: concluding(finishRetention),
@@ -234,14 +234,14 @@ export const INTERRUPTED_RETENTION: InterruptedWork<FinishRetentionDeps> = {
 async function finishRetention(deps: FinishRetentionDeps, { later }: OpenIntent, detail: unknown): Promise<Conclusion> {
   const { unit, old, new: wanted } = detailSchema.parse(detail);
   if (later.some(({ action }) => action === RETENTION_CHANGE.action))
-    return { result: 'unknown', detail: { reason: 'a later change was made before this could be looked at' } };
+    return { result: 'unknown', detail: { reason: 'a later change was made before this one could be checked' } };
   return deps.deviceLock(RETENTION_KEY, async () => {
     const found = await retentionAtCore(deps.coreRetention);
     const isAs = (part: Part): boolean => isInForce(part, found, (value) => daysOf(value, unit));
     if (isAs(wanted)) return { result: 'ok' };
     const error = isAs(old)
-      ? 'not done: in force is what was before'
-      : `done in part, and not gone on with: in force is ${formatInForce(found, unit)}`;
+      ? 'not done: the previous values are in force'
+      : `done in part and not continued: in force is ${formatInForce(found, unit)}`;
     return { result: 'failed', detail: { error } };
   });
 }

@@ -1,5 +1,5 @@
-// Keeps the number of rows of each day, from which a preview says how many there are where counting them would take too long.
-// Each statement counts about as many rows as are counted in a moment: many days of a small table, one of a large one.
+// Counts and stores the rows per day, which previews use where counting would take too long.
+// Each statement counts a bounded number of rows: many days of a small table, one day of a large one.
 
 import type { Schedules } from '@holdfast/kit/cron';
 import { DAY_MS } from '@holdfast/kit/time';
@@ -15,23 +15,23 @@ export interface CountDaysDeps {
 export interface CountedDays {
   /** Statements that counted. */
   statements: number;
-  /** Days that were counted, also those that have no rows. */
+  /** Days that were counted, including those without rows. */
   days: number;
-  /** False when it was stopped before all of them were. */
+  /** False if it was stopped before all of them were counted. */
   complete: boolean;
 }
 
 type Type = 'cot' | 'geochat';
 
-/** What one statement should count; a table with fewer rows is counted whole each time. */
+/** Rows that one statement should count; a smaller table is counted in full each time. */
 const ROWS_AT_ONCE = 100_000;
-/** Days before may hold fewer rows than those that follow. */
+/** Limits how fast statements grow: later days may hold more rows. */
 const MAX_GROWTH = 8;
-/** When nobody waits for the database. Every day is counted anew then: rows are deleted, and some come late. */
+/** A quiet time, from which all days are recounted: rows are deleted, and some arrive late. */
 const AGAIN = '0 0 4 * * ?';
 const LAST_RUNS = 20;
 
-/** Stopped by `signal`, the next call goes on where this one has ended. */
+/** After a stop by `signal`, the next call continues where this one ended. */
 export async function countRetentionDays(deps: CountDaysDeps, signal: AbortSignal): Promise<CountedDays> {
   const now = new Date(await deps.retentionFacts.now());
   const [oldest, recountedSince] = [await deps.retentionFacts.oldestDays(), await sinceLastRecount(deps, now)];
@@ -41,7 +41,7 @@ export async function countRetentionDays(deps: CountDaysDeps, signal: AbortSigna
   return done;
 }
 
-/** Counts from before that moment have had their time. */
+/** Counts older than this time are outdated. */
 async function sinceLastRecount({ retentionHistory, schedules, timeZone }: CountDaysDeps, now: Date): Promise<string> {
   const [early] = schedules.next(AGAIN, 'quartz', timeZone, new Date(now.getTime() - DAY_MS), 1);
   const { results } = await retentionHistory.runs(0, LAST_RUNS);
@@ -73,7 +73,7 @@ async function countType(
   const [first, last] = [known[0]?.day, known.at(-1)?.day];
   if (signal.aborted) return void (done.complete = false);
   if (first !== undefined && first < from) await deps.retentionHistory.keepDays(type, first, from, []);
-  // What a clock that went wrong has left behind.
+  // Days left by a wrong clock.
   if (last !== undefined && last > today)
     await deps.retentionHistory.keepDays(type, dayAfter(today), dayAfter(last), []);
 
@@ -112,7 +112,7 @@ async function countDue(
   }
 }
 
-/** At most so many days from that place on, none left out. */
+/** At most `most` consecutive days from that index on. */
 function inARow(days: readonly string[], place: number, most: number): string[] {
   let end = place + 1;
   while (end < days.length && end - place < most && days[end] === dayAfter(days[end - 1] ?? '')) end++;

@@ -1,6 +1,6 @@
-// What becomes of the two retention files: from their texts, what Holdfast remembers of having written, and what the variables ask
-// for. A file that already says so stays as it is; what no variable asks for is a person's; and what a variable had set is undone
-// only in a file that is still as Holdfast wrote it.
+// Plans the content of the two retention files from their texts, Holdfast's memory of what it wrote, and the variables.
+// A file with the right values is left alone, and so are values that no variable sets.
+// A value that a variable used to set is reset only in a file that is still as Holdfast wrote it.
 
 import { isScalar } from 'yaml';
 import { springOf } from '@holdfast/kit/quartz';
@@ -31,14 +31,14 @@ import type { WantedRetention } from './port.ts';
 
 const NAME = 'cronExpression';
 
-/** One schedule, in the cron of the core; a bare `-` is no YAML, and means the same as `"-"`. Throws a YamlFault. */
+/** Reads the schedule in the cron of the core; a bare `-` is not YAML, but means the same as `"-"`. Throws a YamlFault. */
 export function readSchedule(text: string): string {
   if (text.trim() === NEVER) return NEVER;
   const { entry, yaml } = opened(quoted(text));
   const { value, key } = entry;
   const cron = isScalar(value) && typeof value.value === 'string' ? value.value.trim() : '';
   if (cron === '' || /\p{Cc}/u.test(cron))
-    throw new YamlFault(`${NAME} is no schedule: write it in quotes, "-" for never`, yaml.lineOf(value ?? key));
+    throw new YamlFault(`${NAME} is not a schedule: write it in quotes, "-" for never`, yaml.lineOf(value ?? key));
   return cron;
 }
 
@@ -53,14 +53,14 @@ function quoted(text: string): string {
   return text.replaceAll(/^([ \t]*cronExpression:[ \t]*)-(?=[ \t]*(?:#.*)?\r?$)/gm, '$1"-"');
 }
 
-/** The text with that schedule, and a comment on top that says how it is read. Throws a YamlFault. */
+/** Returns the text with that schedule and a comment on top that explains the format. Throws a YamlFault. */
 export function withSchedule(text: string, cron: string, unit: RetentionUnit | undefined): string {
   if (text.trim() === NEVER) return newSchedule(cron, unit);
   const whole = quoted(text);
   const { entry, yaml } = opened(whole);
   const next = withHeadLine(withEntry(whole, yaml.root, entry, JSON.stringify(cron)), FIELDS, dialectLine(unit));
   if (readSchedule(next) === cron) return next;
-  throw new YamlFault(`it is written in a way that cannot be changed here; write ${NAME}: "-" on a line of its own`, 1);
+  throw new YamlFault(`its format can't be changed automatically; write ${NAME}: "-" on its own line`, 1);
 }
 
 const FIELDS = 'second minute hour day-of-month month day-of-week';
@@ -79,7 +79,7 @@ export function newSchedule(cron: string, unit: RetentionUnit | undefined): stri
 export const POLICY_FILE = 'retention-policy.yml';
 export const SCHEDULE_FILE = 'retention-service.yml';
 
-/** A text that Holdfast has written, and what the variables owned in it. */
+/** A text that Holdfast wrote, and the types that variables owned in it. */
 export interface PolicyState {
   sha256: string;
   owned: OwnedType[];
@@ -87,11 +87,11 @@ export interface PolicyState {
 
 export interface ScheduleState {
   sha256: string;
-  /** Who has set the schedule, if we have: the variable, or the days that were set without one. */
+  /** Why Holdfast set the schedule, if it did: the variable, or days set without one. */
   owned: 'variable' | 'default' | null;
 }
 
-/** More than one state of a file: a write was begun, and it holds one of them. */
+/** More than one state of a file means that a write was begun; the file has one of them. */
 export interface RetentionMemory {
   policy: PolicyState[];
   schedule: ScheduleState[];
@@ -99,7 +99,7 @@ export interface RetentionMemory {
 
 export const NO_MEMORY: RetentionMemory = { policy: [], schedule: [] };
 
-/** Undefined: there is no such file. */
+/** Undefined if there is no such file. */
 export interface RetentionTexts {
   policy: string | undefined;
   schedule: string | undefined;
@@ -109,14 +109,14 @@ export interface RetentionPlan {
   /** What to write; undefined leaves the file as it is. */
   policy: string | undefined;
   schedule: string | undefined;
-  /** What is true once both are written. */
+  /** The memory once both are written. */
   memory: RetentionMemory;
   messages: string[];
 }
 
 export interface RetentionRefusal {
   fault: string;
-  /** Undefined: the fault is in the variables. */
+  /** Undefined if the fault is in the variables. */
   file?: string;
   line?: number;
 }
@@ -153,7 +153,7 @@ function faultOf({ cot, geochat, cron, unit }: WantedRetention): string | undefi
     return 'CORE_RETENTION_UNIT must be set with a retention variable: seconds for a TAK Server release, days for the embedded core';
   if (cron === undefined || unit !== 'seconds') return undefined;
   const { fault } = springOf(cron);
-  return fault === undefined ? undefined : `RETENTION_CRON=${cron} cannot be given to the core: ${fault}`;
+  return fault === undefined ? undefined : `RETENTION_CRON=${cron} can't be used by this core: ${fault}`;
 }
 
 interface FilePlan<S> {
@@ -176,20 +176,19 @@ function planPolicy(
   const canceled = OWNED_TYPES.filter((type) => !set.includes(type) && known.some(({ owned }) => owned.includes(type)));
 
   const change: DaysChange = {};
-  const messages = given === undefined ? [`${POLICY_FILE} was made; it keeps everything that no variable limits`] : [];
+  const messages =
+    given === undefined ? [`${POLICY_FILE} was created; it keeps everything that no variable limits`] : [];
   for (const type of set) {
     const days = wanted[type] ?? null;
     if (policy[type] === inUnit(days, wanted.unit ?? 'days')) continue;
     change[type] = days;
-    messages.push(
-      `${POLICY_FILE}: ${type} is kept ${days} ${days === 1 ? 'day' : 'days'}, as ${DAYS_VARIABLES[type]} says`,
-    );
+    messages.push(`${POLICY_FILE}: ${type} is kept ${days} ${days === 1 ? 'day' : 'days'} (${DAYS_VARIABLES[type]})`);
   }
   for (const type of canceled) {
     if (ours === undefined) messages.push(left(POLICY_FILE, type, DAYS_VARIABLES[type]));
     else if (policy[type] !== null) {
       change[type] = null;
-      messages.push(`${POLICY_FILE}: ${type} is kept for ever again, because ${DAYS_VARIABLES[type]} is unset`);
+      messages.push(`${POLICY_FILE}: ${type} is kept forever again, because ${DAYS_VARIABLES[type]} is unset`);
     }
   }
   if (wanted.unit !== undefined) refuseWrongUnit({ ...policy, ...change }, set, requestedUnit, wanted.unit);
@@ -206,7 +205,7 @@ function planPolicy(
   return { text: next, states: [{ sha256: sha256(next), owned: set }], messages };
 }
 
-/** Numbers that a person wrote for a core which counts otherwise would delete nearly everything, or be refused. */
+/** Numbers written for a core with the other unit would delete nearly everything, or be rejected. */
 function refuseWrongUnit(
   policy: ReturnType<typeof readPolicy>['policy'],
   set: readonly OwnedType[],
@@ -217,16 +216,19 @@ function refuseWrongUnit(
   const [other] = others;
   if (other !== undefined && message !== undefined && message !== unit)
     throw new YamlFault(
-      `its comment says that it counts ${message}, but the core counts ${unit}, and ${other} has the value ${policy[other]}: correct the values, then the comment`,
+      `its comment says it counts ${message}, but the core counts ${unit}, and ${other} has the value ${policy[other]}: correct the values, then the comment`,
       1,
     );
   const large = others.find((type) => unit === 'days' && (policy[type] ?? 0) > maxDays('days'));
   if (large !== undefined)
-    throw new YamlFault(`${large} is more than ${maxDays('days')} days: it looks like seconds, and here days count`, 1);
+    throw new YamlFault(
+      `${large} is more than ${maxDays('days')} days, which looks like seconds, but this core counts days`,
+      1,
+    );
   const small = others.find((type) => unit !== message && (policy[type] ?? 0) < DAY_SECONDS);
   if (unit === 'seconds' && small !== undefined)
     throw new YamlFault(
-      `${small} is ${policy[small]} seconds, which looks like days, and here seconds count: write ${inUnit(policy[small], unit)} for ${policy[small]} days; if seconds are meant, begin the file with "${unitLine(unit)}"`,
+      `${small} is ${policy[small]} seconds, which looks like days, but this core counts seconds: write ${inUnit(policy[small], unit)} for ${policy[small]} days; if seconds are meant, begin the file with "${unitLine(unit)}"`,
       1,
     );
 }
@@ -241,7 +243,7 @@ function planSchedule(
   const current = readSchedule(text);
   const ours = given === undefined ? undefined : stateOf(given, states, sha256);
   const known = ours === undefined ? (given === undefined ? [] : states) : [ours];
-  const messages = given === undefined ? [`${SCHEDULE_FILE} was made`] : [];
+  const messages = given === undefined ? [`${SCHEDULE_FILE} was created`] : [];
   const goal = goalOf(current, ours?.owned ?? null, wanted);
   const isLeft = ours === undefined && known.some(({ owned }) => isCanceled(owned, wanted));
   if (isLeft) messages.push(left(SCHEDULE_FILE, 'the schedule', 'its variable'));
@@ -267,21 +269,21 @@ function isCanceled(owned: ScheduleState['owned'], { cron, cot, geochat }: Wante
   return owned === 'variable' || (cot ?? geochat) === undefined;
 }
 
-/** `owner` is who has set the schedule that is there. */
+/** `owner` tells why Holdfast set the current schedule, if it did. */
 function goalOf(current: string, owner: ScheduleState['owned'], { cron, cot, geochat, unit }: WantedRetention): Goal {
   if (cron !== undefined) {
     const wanted = unit === 'seconds' ? (springOf(cron).expression ?? cron) : cron;
-    return { cron: wanted, owned: 'variable', why: `retention runs at ${wanted}, as RETENTION_CRON says` };
+    return { cron: wanted, owned: 'variable', why: `the schedule is ${wanted} (RETENTION_CRON)` };
   }
   const hasDays = (cot ?? geochat) !== undefined;
   if (hasDays && (current === NEVER || owner === 'variable'))
     return {
       cron: DEFAULT_SCHEDULE,
       owned: 'default',
-      why: `retention runs at ${DEFAULT_SCHEDULE}, because days are set and RETENTION_CRON is not`,
+      why: `the schedule is ${DEFAULT_SCHEDULE}, because days are set and RETENTION_CRON is not`,
     };
   if (hasDays || owner === null) return { cron: current, owned: hasDays ? owner : null, why: '' };
-  return { cron: NEVER, owned: null, why: 'retention never runs again, because no variable is set any more' };
+  return { cron: NEVER, owned: null, why: 'the schedule is off, because no variable is set any more' };
 }
 
 function stateOf<S extends { sha256: string }>(text: string, states: readonly S[], sha256: Sha256): S | undefined {
@@ -290,5 +292,5 @@ function stateOf<S extends { sha256: string }>(text: string, states: readonly S[
 }
 
 function left(file: string, what: string, variable: string): string {
-  return `${file}: ${what} stays as it is although ${variable} is unset now, because the file was changed since Holdfast wrote it`;
+  return `${file}: ${what} is unchanged although ${variable} is unset, because the file was edited since Holdfast wrote it`;
 }

@@ -1,5 +1,5 @@
-// The retention files of the core: {data_dir}/conf/retention, which the core reads when it starts, and beside them what Holdfast
-// remembers of having written. Every content there is foreign, and a link to elsewhere is not followed.
+// Reads and writes the retention files of the core in {data_dir}/conf/retention, with a memory file of what Holdfast wrote.
+// The core reads them when it starts. Their content is untrusted, and links to elsewhere are not followed.
 
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -30,7 +30,7 @@ const LOG_FILE = 'logs/takserver-retention.log';
 const MAX_BYTES = 1024 * 1024;
 const MAX_LOG_BYTES = 512 * 1024;
 const MAX_LOG_LINES = 2000;
-/** Another writer was faster: then everything is read anew. */
+/** Tries when another writer was faster; each one reads everything again. */
 const MAX_TRIES = 5;
 
 const memorySchema = z.object({
@@ -38,7 +38,7 @@ const memorySchema = z.object({
   schedule: z.array(z.object({ sha256: z.string().max(64), owned: z.enum(['variable', 'default']).nullable() })).max(8),
 });
 
-/** Replaces a file as a whole; fails with `Changed` when it is not as it was read. */
+/** Replaces a file as a whole; fails with `Changed` if it differs from what was read. */
 export type ReplaceFile = (file: KeptFile) => Promise<void>;
 
 /** `dataDir` is CORE_DATA_DIR. */
@@ -189,7 +189,7 @@ function utf8(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new FileProblem('is no text in UTF-8');
+    throw new FileProblem('is not UTF-8 text');
   }
 }
 
@@ -211,11 +211,11 @@ async function hasReleaseProgram(dataDir: string): Promise<boolean> {
 function daysAtRelease(dataDir: string): AppError {
   return new AppError(
     'invalid',
-    `CORE_RETENTION_UNIT=days, and ${join(dataDir, RELEASE_PROGRAM)} is there: that core is a TAK Server release, which counts seconds, and would delete what is older than half a minute where 30 days are meant. Remedy: set CORE_RETENTION_UNIT=seconds.`,
+    `CORE_RETENTION_UNIT=days, but ${join(dataDir, RELEASE_PROGRAM)} exists: that core is a TAK Server release, which counts seconds. It would delete data older than half a minute where 30 days are meant. Remedy: set CORE_RETENTION_UNIT=seconds.`,
   );
 }
 
-/** `directory` may be missing; where it is, it lies in `dataDir`. */
+/** `directory` may be missing; if it exists, it must be inside `dataDir`. */
 async function refuseLinks(dataDir: string, directory: string): Promise<void> {
   try {
     const root = await realpath(dataDir);
@@ -226,14 +226,14 @@ async function refuseLinks(dataDir: string, directory: string): Promise<void> {
     if (real === undefined || real === root || real.startsWith(`${root}${sep}`)) return;
     throw new AppError(
       'invalid',
-      `${directory} leads out of ${dataDir} (to ${real}), and is not followed. Remedy: put a directory in the place of the link.`,
+      `${directory} points outside ${dataDir} (to ${real}) and is not followed. Remedy: replace the link with a directory.`,
     );
   } catch (error) {
     throw fileFailure(error, codeOf(error) === 'ENOENT' ? dataDir : directory);
   }
 }
 
-/** One by one: below `dataDir`, which must be there. */
+/** Creates the directories one by one below `dataDir`, which must exist. */
 async function makeDirectory(dataDir: string, directory: string): Promise<void> {
   for (const path of [join(dataDir, 'conf'), directory]) {
     await mkdir(path, { mode: 0o755 }).catch((error: unknown) => {
@@ -244,7 +244,7 @@ async function makeDirectory(dataDir: string, directory: string): Promise<void> 
   await refuseLinks(dataDir, directory);
 }
 
-/** Of a process that was killed while it wrote; whoever writes holds the lock. */
+/** Removes files of a process that was killed while writing; the caller holds the lock. */
 async function removeLeftovers(directory: string): Promise<void> {
   const mine = [POLICY_FILE, SCHEDULE_FILE, MEMORY_FILE].map((name) => basename(temporaryOf(name, '')));
   for (const name of await readdir(directory))
@@ -264,35 +264,32 @@ function unreadable(path: string, line: number | undefined, fault: string): AppE
   const where = line === undefined ? path : `${path} line ${line}`;
   return new AppError(
     'invalid',
-    `${where}: ${fault}. Remedy: mend that line, or delete the file: it is made anew and keeps everything that no variable limits.`,
+    `${where}: ${fault}. Remedy: correct that line, or delete the file. A new one is created and keeps everything that no variable limits.`,
   );
 }
 
 function fileFailure(error: unknown, path: string): unknown {
   if (error instanceof AppError) return error;
   if (error instanceof FileProblem)
-    return new AppError(
-      'invalid',
-      `${path} ${error.message}. Remedy: put an ordinary file in its place, or remove it.`,
-    );
+    return new AppError('invalid', `${path} ${error.message}. Remedy: replace it with a regular file, or remove it.`);
   const code = codeOf(error);
   if (code === 'ELOOP')
-    return new AppError('invalid', `${path} is a link, and is not followed. Remedy: put the file itself there.`);
+    return new AppError('invalid', `${path} is a link and is not followed. Remedy: put the file itself there.`);
   if (code === undefined) return error;
   const cause = error instanceof Error ? error : undefined;
   return new AppError(
     'unavailable',
-    `${path} cannot be read or written (${code}). Remedy: see to its owner, its mode and its disk.`,
+    `Couldn't read or write ${path} (${code}). Remedy: check its owner, its mode and its disk.`,
     { cause },
   );
 }
 
-/** The end of the log, without the line that is just being written; undefined when there is no such file. */
+/** The end of the log without an incomplete last line; undefined if there is no such file. */
 async function lastLines(path: string): Promise<string[] | undefined> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     const found = await file.stat();
-    if (!found.isFile()) throw new FileProblem('is no file');
+    if (!found.isFile()) throw new FileProblem('is not a file');
     const length = Math.min(found.size, MAX_LOG_BYTES);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, found.size - length);
     const lines = buffer.subarray(0, bytesRead).toString('utf8').split(/\r?\n/);

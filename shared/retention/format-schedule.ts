@@ -1,4 +1,4 @@
-// A schedule of retention in words, and the few that people choose without writing one: every day, or one day of the week.
+// Formats retention schedules in words, and builds the simple ones: every day, or one day of the week.
 
 import { NEVER, plainCron } from '@holdfast/kit/retention';
 
@@ -36,19 +36,19 @@ function weekdayOf(text: string, dialect: 'quartz' | 'spring'): Weekday | undefi
   return WEEKDAYS.find((each) => each === text);
 }
 
-/** Minutes and hours of `03:05`; undefined where it is no time. */
+/** Minutes and hours of `03:05`; undefined if it is not a time. */
 function clockTime(time: string): [minute: number, hour: number] | undefined {
   const match = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(time);
   return match === null ? undefined : [Number(match[2]), Number(match[1])];
 }
 
-/** In Quartz; undefined where `time` is no time of the day. */
+/** In Quartz; undefined if `time` is not a time of day. */
 export function dailyAt(time: string): string | undefined {
   const at = clockTime(time);
   return at && `0 ${at[0]} ${at[1]} * * ?`;
 }
 
-/** In Quartz; undefined where `time` is no time of the day, or `day` no day of the week. */
+/** In Quartz; undefined if `time` is not a time of day or `day` not a weekday. */
 export function weeklyAt(day: string, time: string): string | undefined {
   const at = clockTime(time);
   const known = WEEKDAYS.find((each) => each === day);

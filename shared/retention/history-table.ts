@@ -1,4 +1,4 @@
-// What Holdfast remembers of retention, as rows of our own database.
+// Stores the retention history in our own database.
 
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import type { RunSql } from '@holdfast/kit/kept-database';
@@ -8,7 +8,7 @@ import type { RetentionHistory, RetentionRun } from './port.ts';
 type RunRow = Omit<RetentionRun, 'startedAt' | 'finishedAt'> & { startedAt: Date; finishedAt: Date | null };
 
 const MAX_RUNS = 1000;
-/** With the one that is added: a statement does not see its own row. */
+/** Without the added one: a statement does not see its own row. */
 const OLDER_IN_FORCE_KEPT = 99;
 
 export function retentionHistoryTable(run: RunSql): RetentionHistory {
@@ -72,7 +72,7 @@ function policiesInForce(run: RunSql): Pick<RetentionHistory, 'seenInForce'> {
       const policyText = JSON.stringify(policy);
       const since = await run((sql) =>
         sql.begin(async (tx) => {
-          // Two who see the same change at once agree on the moment of the first.
+          // Two processes that see the same change agree on the time of the first.
           await tx`SELECT pg_advisory_xact_lock(hashtextextended('retention_in_force', 0))`;
           const [newest] = await tx<{ since: Date; same: boolean }[]>`
             SELECT since, policy = ${policyText}::text::jsonb AND schedule = ${schedule} AS same
@@ -120,7 +120,7 @@ function rowsPerDay(run: RunSql): Pick<RetentionHistory, 'keepDays' | 'days'> {
   };
 }
 
-/** One statement may touch a row once. Of a run that is given more than once, its end stands, else the last. */
+/** A statement may touch a row only once. Of duplicate runs, the ended one counts, else the last. */
 function oneOfEach(runs: readonly RetentionRun[]): RetentionRun[] {
   const byId = new Map<string, RetentionRun>();
   for (const each of runs) {
@@ -130,7 +130,7 @@ function oneOfEach(runs: readonly RetentionRun[]): RetentionRun[] {
   return [...byId.values()];
 }
 
-/** PostgreSQL has no other text, and what a log says may be anything. */
+/** PostgreSQL accepts no other text, and a log may contain anything. */
 function textOf(error: string | null): string | null {
   return error === null ? null : error.toWellFormed().replaceAll('\0', '');
 }

@@ -1,5 +1,4 @@
-// The policy and the schedule that the core has in force; while it does not answer, those of its files, which it reads when it
-// starts.
+// Reads the policy and schedule in force from the core, or from its files while it is unavailable.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { CronDialect } from '@holdfast/kit/cron';
@@ -16,12 +15,12 @@ export interface RetentionInForceDeps {
 export interface RetentionInForce {
   /** Days. */
   policy: RetentionPolicy;
-  /** The same as the core counts. */
+  /** The same in the unit of the core. */
   raw: CoreRetentionPolicy;
   /** In the core's own dialect, or `-`. */
   schedule: string;
   from: 'core' | 'files';
-  /** Why the core could not be asked; undefined when it was. */
+  /** Why the core was unavailable; undefined if it answered. */
   coreProblem: string | undefined;
 }
 
@@ -34,7 +33,7 @@ export async function retentionInForce(deps: RetentionInForceDeps, unit: Retenti
     const { policy: raw, schedule } = await deps.retentionFiles.read().catch((also: unknown) => {
       throw new AppError(
         'unavailable',
-        `${error.message.replace(/\.$/, '')}. Nor can its files be read: ${messageOf(also)}`,
+        `${error.message.replace(/\.$/, '')}. Couldn't read its files either: ${messageOf(also)}`,
         {
           cause: also,
         },
@@ -44,12 +43,12 @@ export async function retentionInForce(deps: RetentionInForceDeps, unit: Retenti
   }
 }
 
-/** Before it may delete more: a core that counts days tells of its runs, and a release never does. */
+/** Checked before more may be deleted: a core that counts days reports its runs, and a release never does. */
 export async function mustCountIn(unit: RetentionUnit, core: Pick<CoreRetention, 'runs'>): Promise<void> {
   if (unit === 'seconds' || (await core.runs()) !== undefined) return;
   throw new AppError(
     'conflict',
-    'CORE_RETENTION_UNIT is days, but this core is a TAK Server release, which counts seconds: it would delete what is older than half a minute where 30 days are meant. Nothing was changed. Remedy: set CORE_RETENTION_UNIT=seconds where this core is managed, and restart.',
+    'CORE_RETENTION_UNIT is days, but this core is a TAK Server release, which counts seconds. It would delete data older than half a minute where 30 days are meant. Nothing was changed. Remedy: set CORE_RETENTION_UNIT=seconds where this core is managed, and restart.',
   );
 }
 

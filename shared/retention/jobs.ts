@@ -1,5 +1,4 @@
-// What a job of the kind `retention` holds: what is to be deleted, what became of it, and the intent of the audit log that it
-// answers.
+// Defines the data of a job of kind `retention`: its input, its result and the audit intent that it answers.
 
 import { z } from 'zod';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
@@ -28,7 +27,7 @@ export function inputOf({ limits, maxRows, intent }: RetentionJobInput): z.infer
   return { limits, most_rows: maxRows, intent };
 }
 
-/** Undefined when the row holds something else. */
+/** Undefined if the row holds something else. */
 export function readInput({ input }: OpsJob): RetentionJobInput | undefined {
   const read = inputSchema.safeParse(input);
   if (!read.success) return undefined;
@@ -36,23 +35,23 @@ export function readInput({ input }: OpsJob): RetentionJobInput | undefined {
   return { limits, maxRows, intent };
 }
 
-/** As it is shown of a job: what the run has deleted. */
+/** The result of a job: the rows that the run deleted. */
 export function resultOf(run: CoreRetentionRun): Record<string, unknown> {
   const { startedAt, finishedAt, rows, included, bytes, limits } = run;
   const seconds = finishedAt === null ? null : (Date.parse(finishedAt) - Date.parse(startedAt)) / 1000;
   return { started_at: startedAt, finished_at: finishedAt, rows, included, bytes, limits, seconds };
 }
 
-/** What the audit log says of a job that has ended. */
+/** The audit conclusion of a finished job. */
 export function conclusionOf({ state, result, error }: Pick<OpsJob, 'state' | 'result' | 'error'>): Conclusion {
   const { rows = {}, included = { cot: 0, files: 0 } } = (result ?? {}) as Partial<CoreRetentionRun>;
   const detail = { state, rows, included, ...(error === null ? {} : { error }) };
   if (state === 'succeeded') return { result: 'ok', detail };
-  // Without figures of the core nobody knows what it has deleted.
+  // Without figures from the core the deleted rows are unknown.
   return { result: result === null ? 'unknown' : 'failed', detail };
 }
 
-/** The job carries it on; when its process died after the end, the job says what became of it. */
+/** The job continues by itself; if its process died after the end, the job row has the result. */
 export const INTERRUPTED_RETENTION_RUN = { actions: [RETENTION_RUN], finish: finishFromJob(conclusionOf) };
 
 export function openRetentionJob(opsJobs: Pick<OpsJobs, 'open'>): Promise<OpsJob | undefined> {

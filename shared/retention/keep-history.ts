@@ -1,5 +1,4 @@
-// Brings the runs that the core tells of, or the log of a release, into our own book, and says in the log what was new. What is in
-// the book already is not written again.
+// Copies runs from the core, or from the log of a release, to our own history, and logs new ones.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
@@ -10,12 +9,12 @@ import type { CoreRetention } from '../core/port.ts';
 import type { RetentionHistory, RetentionFiles, RetentionRun } from './port.ts';
 
 /**
- * As the log of a TAK Server release tells of it: when it began, of some types how many rows went, and that a step failed, after
- * which the run skips the others. It never says that a run has ended, nor limits, bytes or what went with missions. `done` means
- * that it began and no error is known of it; the time of its end is known of a failed one only.
+ * A run from the log of a TAK Server release, which has its start, some row counts, and a failed step, after which the
+ * others are skipped. It never has the end, limits, bytes or rows deleted with missions.
+ * `done` means that it began without a known error; only a failed run has an end time.
  */
 export interface LoggedRun {
-  /** Of the time: the same line is the same run, however often the log is read. */
+  /** Derived from the time, so that the same line is the same run in every read. */
   id: string;
   state: 'done' | 'failed';
   /** ISO 8601. */
@@ -42,7 +41,7 @@ const LINE =
   /^(\d{4})-(\d\d)-(\d\d)-(\d\d):(\d\d):(\d\d)\.(\d{3}) \[[^\]]{0,300}\] {1,9}[A-Z]{1,9} {1,9}(?:[\w$]{0,100}\.){0,30}([\w$]{1,200}) {1,9}- (.*)$/s;
 const STARTS = /^\s*Reaper Service Running\s*$/;
 const FAILS = /^\s*Error accessing retention query service/;
-/** The legacy chat stands among the events, and counts as chat. */
+/** Legacy chat is stored with the events, and counts as chat. */
 const COUNTS: readonly [RegExp, Retained][] = [
   [/^\s*deleteCotByTtl, Number of rows deleted\s+(\d{1,12})\s*$/, 'cot'],
   [/^\s*deleteGeoChatByTtl, Number of rows deleted\s+(\d{1,12})\s*$/, 'geochat'],
@@ -51,9 +50,8 @@ const COUNTS: readonly [RegExp, Retained][] = [
 ];
 
 /**
- * The runs that the lines tell of, newest first, the last thousand. Lines before the first beginning are of a run whose own line is
- * gone, and are left out. `timeZone` is the core's, by its name in the IANA database; an hour that comes twice is taken as the
- * first one.
+ * The last thousand runs in the lines, newest first. Lines before the first start belong to a run whose start is gone, and
+ * are skipped. `timeZone` is the core's IANA name; an ambiguous hour counts as the first one.
  */
 export function retentionRunsIn(lines: readonly string[], timeZone: string): LoggedRun[] {
   const runs: LoggedRun[] = [];
@@ -92,7 +90,7 @@ function countRows(run: LoggedRun | undefined, text: string): void {
   }
 }
 
-/** Undefined for what is no time. */
+/** Undefined for an invalid time. */
 function timeOf(line: LogLine, timeZone: string): string | undefined {
   return isWallTime(line) ? new Date(momentOf(line, timeZone) + line.ms).toISOString() : undefined;
 }
@@ -101,7 +99,7 @@ export interface RetentionHistoryDeps {
   coreRetention: Pick<CoreRetention, 'runs'>;
   retentionFiles: Pick<RetentionFiles, 'log'>;
   retentionHistory: Pick<RetentionHistory, 'keepRuns' | 'runs'>;
-  /** That of the core. */
+  /** The time zone of the core. */
   timeZone: string;
   log: Log;
 }
@@ -109,14 +107,14 @@ export interface RetentionHistoryDeps {
 export interface KeptHistory {
   /** Runs that were new or had changed. */
   kept: number;
-  /** False: the core was away, or a release has no log that can be read. */
+  /** False if the core was unavailable, or a release has no readable log. */
   upToDate: boolean;
 }
 
-/** Runs of the log may stand between those of the core. */
+/** Runs from the log may be between those of the core. */
 const MORE = 200;
 
-/** Rejects when our own database is away. With `withinMs` the core is not waited for longer than that. */
+/** Rejects if our own database is unavailable. `withinMs` limits the wait for the core. */
 export async function keepRetentionHistory(deps: RetentionHistoryDeps, withinMs?: number): Promise<KeptHistory> {
   const runs = reportedRuns(deps);
   const notices = await (withinMs === undefined ? runs : withFallback(withinMs, undefined, runs));
@@ -124,7 +122,7 @@ export async function keepRetentionHistory(deps: RetentionHistoryDeps, withinMs?
   return { kept: await keepReported(deps, notices), upToDate: true };
 }
 
-/** Undefined when it cannot be known now. */
+/** Undefined if unavailable now. */
 async function reportedRuns(deps: RetentionHistoryDeps): Promise<RetentionRun[] | undefined> {
   try {
     const runs = await deps.coreRetention.runs();
@@ -163,7 +161,7 @@ async function keepReported(
   return changed.length;
 }
 
-/** Of a run on demand its job speaks. */
+/** Runs on demand are logged by their job. */
 function logEnd(
   log: Log,
   { id, source, trigger, state, startedAt, finishedAt, rows, included, error }: RetentionRun,
@@ -174,14 +172,14 @@ function logEnd(
   else log.warn('retention.run', fields);
 }
 
-/** What had ended when the core was asked is not running: then somebody else was told later. */
+/** A known end wins over `running`: another process asked the core later. */
 function isNews(reported: RetentionRun, known: RetentionRun | undefined): boolean {
   if (known === undefined) return true;
   if (reported.state === 'running' && known.state !== 'running') return false;
   return JSON.stringify(plain(reported)) !== JSON.stringify(plain(known));
 }
 
-/** The database gives back members in an order of its own. */
+/** Normalizes a run, as the database returns members in its own order. */
 function plain(run: RetentionRun): unknown[] {
   const { source, trigger, state, startedAt, finishedAt, limits, rows, included, expected, bytes, error } = run;
   const times = [startedAt, finishedAt].map((time) => (time === null ? null : Date.parse(time)));

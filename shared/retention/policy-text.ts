@@ -1,4 +1,4 @@
-// The text of retention-policy.yml: read strictly, for a wrong number in it deletes what it must not, and changed value by value.
+// Reads and edits retention-policy.yml. Reading is strict, because a wrong number deletes the wrong data.
 
 import { isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
 import { inUnit, KEEP_ALL, RETAINED, type Retained, type RetentionUnit } from '@holdfast/kit/retention';
@@ -20,13 +20,13 @@ import {
 import type { CoreRetentionPolicy } from '../core/port.ts';
 
 const MAP = 'dataRetentionMap';
-/** A release keeps it in 32 bits. */
+/** A release stores it in 32 bits. */
 const MOST = 2 ** 31 - 1;
 
 export interface ReadPolicy {
   policy: CoreRetentionPolicy;
   exemptKeywords: string[];
-  /** As the comment on top says; undefined when it does not. */
+  /** As stated in the comment on top; undefined if it is not. */
   unit: RetentionUnit | undefined;
 }
 
@@ -39,7 +39,7 @@ export function readPolicy(text: string): ReadPolicy {
   for (const { name, key, value } of entries) {
     const type = RETAINED.find((each) => each === name);
     if (type === undefined)
-      throw new YamlFault(`${name} is no type of data; there are ${RETAINED.join(', ')}`, yaml.lineOf(key));
+      throw new YamlFault(`${name} is not a type of data; types: ${RETAINED.join(', ')}`, yaml.lineOf(key));
     policy[type] = amountOf(type, value, yaml.lineOf(value ?? key));
   }
   const [, message] = /unit of dataRetentionMap is (DAYS|SECONDS)/i.exec(headOf(text)) ?? [];
@@ -55,7 +55,7 @@ function mapOf(
   const value = entry?.value ?? null;
   if (isMap(value)) return { entry, map: value, entries: entriesOf(value, yaml) };
   if (isNothing(value)) return { entry, map: undefined, entries: [] };
-  throw new YamlFault(`${MAP} holds no names with values`, yaml.lineOf(value));
+  throw new YamlFault(`${MAP} is not a map of names and values`, yaml.lineOf(value));
 }
 
 /** In plain decimal digits: readers differ on any other way to write a number. */
@@ -71,21 +71,21 @@ function exemptOf(top: readonly Entry[], yaml: OpenYaml): string[] {
   for (const name of ['retentionSettings', 'files']) {
     const value = within.find((entry) => entry.name === name)?.value ?? null;
     if (isNothing(value)) return [];
-    if (!isMap(value)) throw new YamlFault(`${name} holds no names with values`, yaml.lineOf(value));
+    if (!isMap(value)) throw new YamlFault(`${name} is not a map of names and values`, yaml.lineOf(value));
     within = entriesOf(value, yaml);
   }
   const list = within.find(({ name }) => name === 'exemptKeywords')?.value ?? null;
   if (isNothing(list)) return [];
-  if (!isSeq(list)) throw new YamlFault('exemptKeywords is no list', yaml.lineOf(list));
+  if (!isSeq(list)) throw new YamlFault('exemptKeywords is not a list', yaml.lineOf(list));
   return (list.items as (Node | null)[]).map((item) => {
     if (isScalar(item) && typeof item.value === 'string') return item.value;
-    throw new YamlFault('exemptKeywords holds something that is no text', yaml.lineOf(item));
+    throw new YamlFault('exemptKeywords has an entry that is not text', yaml.lineOf(item));
   });
 }
 
 export type DaysChange = Partial<Record<Retained, number | null>>;
 
-/** The text with these days in the unit of the core, and a comment on top that names the unit. Throws a YamlFault. */
+/** Returns the text with these days in the unit of the core and a comment on top that names it. Throws a YamlFault. */
 export function withDays(text: string, change: DaysChange, unit: RetentionUnit | undefined): string {
   const before = readPolicy(text);
   let next = withAllTypes(text);
@@ -111,7 +111,7 @@ function opened(text: string) {
 }
 
 function unwritable(): YamlFault {
-  return new YamlFault('it is written in a way that cannot be changed here; give each name a line of its own', 1);
+  return new YamlFault("its format can't be changed automatically; give each name its own line", 1);
 }
 
 /** Missing types are added, empty. */
@@ -135,14 +135,14 @@ function withAllTypes(text: string): string {
 const UNIT_WORDS = 'unit of dataRetentionMap';
 
 export function unitLine(unit: RetentionUnit | undefined): string {
-  const ends = 'no value keeps for ever.';
+  const ends = 'no value keeps forever.';
   if (unit === undefined)
     return `# The unit of dataRetentionMap is that of the core, DAYS (embedded core) or SECONDS (TAK Server release); ${ends}`;
   const named = unit === 'days' ? 'DAYS (embedded core)' : 'SECONDS (TAK Server release)';
   return `# The unit of dataRetentionMap is ${named}; ${ends}`;
 }
 
-/** What a missing file is made with: nothing is ever deleted. */
+/** The content of a new file: nothing is ever deleted. */
 export function newPolicy(unit: RetentionUnit | undefined): string {
   const types = RETAINED.map((type) => `  ${type}:\n`).join('');
   return `${unitLine(unit)}\n${MAP}:\n${types}retentionSettings:\n  files:\n    exemptKeywords: []\n`;

@@ -1,5 +1,5 @@
-// What a run with a policy would delete: counted where that is quick, else from the rows per day that are remembered. Where those
-// are missing too, as many as the table has at most.
+// Previews what a run would delete: counted where that is quick, else estimated from stored rows per day.
+// Without those, the estimate is the size of the table.
 
 import { AppError, type FieldError } from '@holdfast/kit/app-error';
 import {
@@ -32,9 +32,9 @@ export interface PreviewDeps {
 export interface PreviewOrder {
   policy: RetentionPolicy;
   unit: RetentionUnit;
-  /** Of the type with the fewest days; default: counted from now by the clock of the database. */
+  /** The limit of the type with the fewest days; default: from now, by the clock of the database. */
   cutoff?: Date | undefined;
-  /** Each figure that takes longer is estimated. */
+  /** Figures that take longer are estimated. */
   withinMs: number;
 }
 
@@ -42,7 +42,7 @@ export interface PreviewedType {
   limit: string;
   rows: number;
   exact: boolean;
-  /** Of missions: events and files that go with them, besides `rows`. */
+  /** For missions: events and files deleted with them, besides `rows`. */
   included: { cot: number; files: number };
   bytes: number;
   oldest: string | null;
@@ -54,9 +54,9 @@ export interface RetentionPreview {
   cutoff: string;
   limits: RetentionLimits;
   types: Partial<Record<Retained, PreviewedType>>;
-  /** Everything that goes, with what goes with missions. */
+  /** All rows to delete, including those deleted with missions. */
   rows: number;
-  /** False when one of the figures is estimated. */
+  /** False if one of the figures is estimated. */
   exact: boolean;
 }
 
@@ -91,7 +91,7 @@ async function previewed(deps: PreviewDeps, type: Retained, limit: string, found
   };
 }
 
-/** Days are counted oldest first, and those without rows are missing: only the last one tells how far it has come. */
+/** Days are counted oldest first, and those without rows are missing, so the last one shows how far the count got. */
 async function estimated(deps: PreviewDeps, type: Retained, limit: string, atMost: number): Promise<number> {
   if (type !== 'cot' && type !== 'geochat') return atMost;
   const { days } = await deps.retentionHistory.days(type);
@@ -99,7 +99,7 @@ async function estimated(deps: PreviewDeps, type: Retained, limit: string, atMos
   return last === undefined || last < limit.slice(0, 10) ? atMost : rowsBefore(days, limit);
 }
 
-/** Of the day of the limit itself, the part that lies before it. */
+/** Counts the day of the limit in proportion. */
 function rowsBefore(days: readonly DayCount[], limit: string): number {
   const limitMs = Date.parse(limit);
   const sum = days.reduce((total, { day, rows }) => {
@@ -109,7 +109,7 @@ function rowsBefore(days: readonly DayCount[], limit: string): number {
   return Math.round(sum);
 }
 
-/** What a run would delete, told within a second whatever hangs: everything that could not be asked in time is named. */
+/** The dependencies of a preview within one second; notes name everything that was not available in time. */
 export interface QuickPreviewDeps {
   coreRetention: Pick<CoreRetention, 'policy' | 'schedule'>;
   retentionFiles: Pick<RetentionFiles, 'read'>;
@@ -130,17 +130,17 @@ export interface QuickPreview extends Omit<RetentionPreview, 'types'> {
   notes: string[];
 }
 
-/** Of each figure. */
+/** Time limit of each figure. */
 const FIGURES_MS = 700;
-/** How much longer than that the database may take to answer. */
+/** Extra time for the database to answer. */
 const LATE_MS = 60;
-/** Of everything that must be known before them, asked at once. */
+/** Time limit of everything needed before the figures, requested at once. */
 const BEFORE_MS = 200;
-/** Of what is wanted only after them. */
+/** Time limit of data needed only after the figures. */
 const HISTORY_TIMEOUT_MS = BEFORE_MS + FIGURES_MS;
 const LAST_RUNS = 20;
 
-/** Rejects with `unavailable` when the database of the core does not answer. */
+/** Rejects with `unavailable` if the database of the core is unavailable. */
 export async function quickPreview(deps: QuickPreviewDeps, order: QuickPreviewOrder): Promise<QuickPreview> {
   const { unit, cutoff } = order;
   const notes: string[] = [];
@@ -165,22 +165,22 @@ function isOfKeywords(type: Retained): boolean {
 
 function oddities(policy: RetentionPolicy, unit: RetentionUnit, exact: boolean): string[] {
   const notes: string[] = [];
-  if (isKeepingAll(policy)) notes.push('No days are set: a run deletes nothing.');
-  if (!exact) notes.push('Figures with "exact": false are estimates: counting takes too long, or is not possible now.');
+  if (isKeepingAll(policy)) notes.push('No days are set, so a run deletes nothing.');
+  if (!exact) notes.push('Figures with "exact": false are estimates. Counting takes too long, or is not possible now.');
   if (unit === 'seconds' && policy.missionpackages !== null) notes.push(PACKAGES_IGNORED);
   return notes;
 }
 
 interface Request {
-  /** For the preview: what was asked already, or what stands for it. */
+  /** For the preview: data already requested, or its substitute. */
   deps: PreviewDeps;
   files: Pick<RetentionFiles, 'read'>;
   runs: Promise<readonly TimedRun[]>;
-  /** Undefined: they are not known. */
+  /** Undefined if unknown. */
   keywords: Promise<string[] | undefined>;
 }
 
-/** Everything but the figures begins here, side by side. */
+/** Starts all requests except the figures concurrently. */
 function requestedTogether(deps: QuickPreviewDeps, notes: string[], wantsClock: boolean): Request {
   const { retentionHistory: store, retentionFacts: facts } = deps;
   const orElse =
@@ -193,17 +193,17 @@ function requestedTogether(deps: QuickPreviewDeps, notes: string[], wantsClock: 
   const files = early(withTimeout(BEFORE_MS, 'The disk with the retention files', () => deps.retentionFiles.read()));
   const keywords = files.then(
     ({ exemptKeywords }) => exemptKeywords,
-    orElse(undefined, 'Which keywords keep a file is not known; files may be fewer'),
+    orElse(undefined, 'Keywords that keep files are unknown, so fewer files may be deleted'),
   );
   const fromHistory = <T>(work: () => Promise<T>): Promise<T> =>
     early(withTimeout(HISTORY_TIMEOUT_MS, 'Our own database', work));
   const days = { cot: fromHistory(() => store.days('cot')), geochat: fromHistory(() => store.days('geochat')) };
   const runs = fromHistory(() => store.runs(0, LAST_RUNS)).then(
     ({ results }): readonly TimedRun[] => results,
-    orElse([], 'How long it takes is told without the last runs'),
+    orElse([], 'The duration is estimated without the last runs'),
   );
   const clock = (): Promise<string> => withTimeout(BEFORE_MS, 'The database of the core', () => facts.now());
-  const ownClock = orElse(deps.now().toISOString(), 'Ages are counted by the clock of Holdfast');
+  const ownClock = orElse(deps.now().toISOString(), 'Ages are computed with the clock of Holdfast');
   const now = wantsClock ? early(clock().catch(ownClock)) : undefined;
   return {
     files: { read: () => files },
@@ -211,7 +211,7 @@ function requestedTogether(deps: QuickPreviewDeps, notes: string[], wantsClock: 
     keywords: early(keywords),
     deps: {
       retentionHistory: {
-        days: (type) => days[type].catch(orElse(NO_DAYS, `The rows of ${type} per day are not known`)),
+        days: (type) => days[type].catch(orElse(NO_DAYS, `Rows of ${type} per day are unknown`)),
       },
       retentionFiles: {
         read: async () => ({ policy: KEEP_ALL, schedule: NEVER, exemptKeywords: (await keywords) ?? [] }),
@@ -227,7 +227,7 @@ function requestedTogether(deps: QuickPreviewDeps, notes: string[], wantsClock: 
 
 const NO_DAYS = { days: [] };
 
-/** Whoever waits for it later sees what it rejects with; nobody else must. */
+/** Marks a rejection as handled; those who await the work later still see it. */
 function early<T>(work: Promise<T>): Promise<T> {
   work.catch(() => undefined);
   return work;
@@ -242,13 +242,13 @@ async function policyInForce(
   const ofCore = <T>(work: () => Promise<T>): Promise<T> => early(withTimeout(BEFORE_MS, 'The core', work));
   const quick = { policy: () => ofCore(() => coreRetention.policy()), schedule: async () => NEVER };
   const { policy, coreProblem } = await retentionInForce({ coreRetention: quick, retentionFiles: files }, unit);
-  if (coreProblem !== undefined) notes.push(`The policy is that of the files: ${coreProblem}`);
+  if (coreProblem !== undefined) notes.push(`The policy was read from the files: ${coreProblem}`);
   return policy;
 }
 
-/** GET /api/retention/preview: what a run with the policy in force, or with days of one's own, would delete. */
+/** The input of GET /api/retention/preview. */
 export interface PreviewInput {
-  /** Days as text; with at least one, exactly these types are previewed. */
+  /** Days as text; if any is set, exactly these types are previewed. */
   days: Partial<Record<Retained, string | undefined>>;
   /** ISO 8601. */
   cutoff: string | undefined;
@@ -256,7 +256,7 @@ export interface PreviewInput {
 
 export type PreviewView = Omit<QuickPreview, 'limits'> & { unit: RetentionUnit };
 
-/** Rejects with `unavailable` when the database of the core does not answer. */
+/** Rejects with `unavailable` if the database of the core is unavailable. */
 export async function showPreview(
   deps: QuickPreviewDeps & { settings: RetentionVariables },
   { days, cutoff }: PreviewInput,

@@ -1,4 +1,4 @@
-// A change of what is kept how long: what may be asked for, and its two parts, of which one only ever keeps more.
+// Validates retention changes and splits them in two parts, of which one only keeps more.
 
 import {
   maxDays,
@@ -9,29 +9,29 @@ import {
   toDaysView,
 } from '@holdfast/kit/retention';
 
-/** Null: for ever. What is not named stays. */
+/** Null: forever. Missing types stay unchanged. */
 export type PolicyChange = Partial<RetentionPolicy>;
 
-/** What is wrong with days, in words that follow their name; undefined when nothing is. Null is right. */
+/** The fault of a number of days, as text that follows its name; undefined if valid. Null is valid. */
 export function daysFault(days: number | null, unit: RetentionUnit): string | undefined {
   if (days === null || (Number.isInteger(days) && days >= 1 && days <= maxDays(unit))) return undefined;
   return `must be ${formatDays(unit)}, not ${days}`;
 }
 
-/** What days may be. */
+/** The valid range of days. */
 export function formatDays(unit: RetentionUnit): string {
   const why = unit === 'seconds' ? ' (the core counts seconds in 32 bits)' : '';
   return `a whole number of days from 1 to ${maxDays(unit)}${why}`;
 }
 
 export interface ChangeParts {
-  /** After which a run deletes no more than before. */
+  /** Changes after which a run deletes no more than before. */
   longer: PolicyChange;
-  /** After which a run may delete more. */
+  /** Changes after which a run may delete more. */
   shorter: PolicyChange;
 }
 
-/** What differs between two policies, in whatever unit both have. */
+/** The differences between two policies in the same unit. */
 export function changeParts(from: RetentionPolicy, to: RetentionPolicy): ChangeParts {
   const parts: ChangeParts = { longer: {}, shorter: {} };
   for (const type of RETAINED) {
@@ -46,7 +46,7 @@ export function changedTypes(from: RetentionPolicy, to: RetentionPolicy): Retain
   return RETAINED.filter((type) => from[type] !== to[type]);
 }
 
-/** `cot 30 days, files 90 days`, `nothing`; of days. */
+/** `cot 30 days, files 90 days` or `nothing`; for a policy in days. */
 export function formatLimited(policy: RetentionPolicy): string {
   const limited = RETAINED.flatMap((type) => {
     const days = policy[type];
@@ -55,7 +55,7 @@ export function formatLimited(policy: RetentionPolicy): string {
   return limited.join(', ') || 'nothing';
 }
 
-/** A run as it is remembered. Times are ISO 8601. */
+/** A run from the history. Times are ISO 8601. */
 export interface TimedRun {
   state: string;
   startedAt: string;
@@ -64,9 +64,9 @@ export interface TimedRun {
   included: { cot: number; files: number };
 }
 
-/** Rows per second where no run says more; files bring their contents, a mission everything that is in it. */
+/** Rows per second without a known run; files include their contents, a mission everything in it. */
 const USUAL: Record<Retained, number> = { cot: 5_000, geochat: 5_000, files: 50, missionpackages: 20, missions: 5 };
-/** A run of fewer rows says nothing about many. */
+/** A run with fewer rows is not representative. */
 const MIN_ROWS: Record<Retained, number> = {
   cot: 1_000,
   geochat: 1_000,
@@ -81,7 +81,7 @@ export function estimatedSeconds(type: Retained, rows: number, runs: readonly Ti
   return rows === 0 ? 0 : Math.max(1, Math.ceil(rows / rowsPerSecond(type, runs)));
 }
 
-/** Of the last runs that were for the most part of this type. */
+/** The rate of the last runs that deleted mostly this type. */
 function rowsPerSecond(type: Retained, runs: readonly TimedRun[]): number {
   const telling = runs.filter((run) => isTelling(type, run)).slice(0, MAX_RUNS);
   const rows = telling.reduce((sum, run) => sum + (run.rows[type] ?? 0), 0);

@@ -1,5 +1,5 @@
-// Orders a run of retention now: what it would delete is counted first, and more than was confirmed is refused with the figures.
-// The run itself is a job (carry-on.ts); its intent in the audit log is answered when it ends.
+// Starts a retention run on demand: counts first, and rejects more rows than were confirmed, with the figures.
+// The run itself is a job (carry-on.ts), which answers its audit intent when it ends.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
@@ -29,25 +29,25 @@ export interface StartRunDeps extends CarryOnDeps, RetentionInForceDeps, Preview
   opsJobs: OpsJobs;
   audit: Pick<Audit, 'intend' | 'conclude'>;
   schedules: Pick<Schedules, 'next'>;
-  /** That of the core. */
+  /** The time zone of the core. */
   timeZone: string;
 }
 
 export interface RetentionRunInput {
-  /** The most rows that it may delete, whatever was counted before; undefined: any number that is not large. */
+  /** The maximum number of rows to delete; undefined: any number that is not large. */
   confirmRows: number | undefined;
-  /** Of the type with the fewest days; undefined: as the policy is now. */
+  /** The limit of the type with the fewest days; undefined: from now. */
   cutoff: Date | undefined;
 }
 
 interface Context {
   deps: StartRunDeps;
   actor: Actor;
-  /** Asked again after the counting, which takes a while. */
+  /** Checked again after the count, which takes a while. */
   mustStillBeIn?: () => Promise<void>;
 }
 
-/** Whoever waits for the answer has asked for a deletion: longer than a preview may take. */
+/** Longer than a preview may take, because this request deletes. */
 const COUNTED_WITHIN_MS = 5_000;
 
 export async function startRetentionRun(
@@ -58,7 +58,7 @@ export async function startRetentionRun(
   const { deps } = context;
   if (unit === undefined) throw unknownUnit();
   const inForce = await retentionInForce(deps, unit);
-  // What only its files say may be what nobody has in force.
+  // The files alone may differ from the values in force.
   if (inForce.coreProblem !== undefined) throw new AppError('unavailable', inForce.coreProblem);
   await refuseWhileOneRuns(deps, inForce, unit);
   const { policy } = inForce;
@@ -73,32 +73,31 @@ async function refuseWhileOneRuns(deps: StartRunDeps, inForce: RetentionInForce,
   const runs = await deps.coreRetention.runs();
   if (runs === undefined) throw notSupported(deps, inForce, unit);
   const job = await openRetentionJob(deps.opsJobs);
-  if (job !== undefined)
-    throw new AppError('conflict', `A run of retention is ${job.state} already: the job ${job.id}.`);
+  if (job !== undefined) throw new AppError('conflict', `A retention run is already ${job.state}: the job ${job.id}.`);
   const running = runs.find(({ state }) => state === 'running');
   if (running !== undefined) throw new AppError('conflict', runningSentence(running));
 }
 
 function runningSentence({ trigger, startedAt, id }: CoreRetentionRun): string {
-  const which = trigger === 'schedule' ? 'The run of the schedule' : `The run ${id}`;
-  return `${which} is going on at the core since ${startedAt}. Remedy: wait for its end, which GET /api/retention/runs tells.`;
+  const which = trigger === 'schedule' ? 'The scheduled run' : `The run ${id}`;
+  return `${which} has been in progress at the core since ${startedAt}. Remedy: wait for its end; see GET /api/retention/runs.`;
 }
 
 function notSupported(deps: StartRunDeps, { schedule }: RetentionInForce, unit: RetentionUnit): AppError {
   const [next] = nextRuns(deps, schedule, unit, 1);
   const when =
     next === undefined
-      ? `It has no schedule by which it would run (${schedule}). Remedy: set one with PUT /api/retention.`
-      : `Its next run by schedule is at ${next.toISOString()} (${schedule}, ${deps.timeZone}).`;
-  return new AppError('not_supported', `This core has no call that begins a run of retention. ${when}`);
+      ? `It has no schedule (${schedule}). Remedy: set one with PUT /api/retention.`
+      : `Its next scheduled run is at ${next.toISOString()} (${schedule}, ${deps.timeZone}).`;
+  return new AppError('not_supported', `This core has no call to start a retention run. ${when}`);
 }
 
-/** By the clock of the database, by which rows have their times. */
+/** Uses the clock of the database, which also sets the times of rows. */
 async function refuseLateCutoff(deps: StartRunDeps, policy: RetentionPolicy, cutoff: Date | undefined): Promise<void> {
   if (cutoff === undefined) return;
   const latest = cutoffAt(policy, new Date(await deps.retentionFacts.now()));
   if (cutoff.getTime() <= latest.getTime()) return;
-  const message = `must be at the latest ${latest.toISOString()}: the policy keeps what is younger, and ${cutoff.toISOString()} would delete it`;
+  const message = `must be ${latest.toISOString()} or earlier: the policy keeps newer data, which ${cutoff.toISOString()} would delete`;
   throw new AppError('invalid', `cutoff: ${message}`, { fields: [{ path: 'cutoff', message }] });
 }
 
@@ -116,11 +115,11 @@ function refuseUnconfirmed({ rows, exact, cutoff, types }: RetentionPreview, con
     confirmRows === undefined
       ? `more than ${LARGE_RUN_ROWS} need a confirmation`
       : `confirm_rows allows ${confirmRows}`;
-  const message = `This run would delete ${many}; ${than}. Nothing is deleted. Remedy: send confirm_rows ${rows} or more, and cutoff ${cutoff}.`;
+  const message = `This run would delete ${many}; ${than}. Nothing was deleted. Remedy: send confirm_rows ${rows} or more, and cutoff ${cutoff}.`;
   throw new AppError('confirmation_needed', message, { figures });
 }
 
-/** The job is also the run at the core. One that deletes nothing ends at once. */
+/** The job has the id of the run at the core. One that deletes nothing ends at once. */
 async function added(
   { deps, actor, mustStillBeIn }: Context,
   order: Omit<RetentionJobInput, 'intent'>,
@@ -144,6 +143,6 @@ async function added(
 function unknownUnit(): AppError {
   return new AppError(
     'conflict',
-    'It is not known what the core counts, days or seconds, so nothing is deleted. Remedy: set CORE_RETENTION_UNIT.',
+    "The core's unit, days or seconds, is unknown, so nothing was deleted. Remedy: set CORE_RETENTION_UNIT.",
   );
 }

@@ -1,4 +1,4 @@
-// Retention as it is in force: days, where each key comes from, the schedule with its next runs, and what is odd about it.
+// Reads retention in force: days with their source, the schedule with its next runs, and notes on problems.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { CronDialect, Schedules } from '@holdfast/kit/cron';
@@ -46,18 +46,18 @@ export interface RetentionState {
   /** Days. */
   policy: RetentionPolicy;
   source: Record<Retained, PolicySource> & { cron: CronSource };
-  /** The core's own, or `-`. */
+  /** The core's own cron, or `-`. */
   cron: string;
   /** Null with `unit`. */
   dialect: CronDialect | null;
   time_zone: string;
-  /** Null: CORE_RETENTION_UNIT is not set, and nothing is guessed. */
+  /** Null if CORE_RETENTION_UNIT is not set; nothing is guessed. */
   unit: RetentionUnit | null;
   /** ISO 8601. */
   next_runs: string[];
   mission_archiving: ArchivingView | null;
   in_force: 'core' | 'files';
-  /** Why this is not all that could be said. */
+  /** Why the data is incomplete; null if it is not. */
   problem: string | null;
   notes: string[];
 }
@@ -79,7 +79,7 @@ const SET_UNIT =
 export async function retentionState(deps: RetentionStateDeps): Promise<RetentionState> {
   const { settings, timeZone } = deps;
   const unit = settings.CORE_RETENTION_UNIT ?? null;
-  // Without a unit only what the core counts is looked at.
+  // Without a unit only the raw values are read.
   const [inForce, archiving] = await Promise.all([retentionInForce(deps, unit ?? 'days'), archivingOf(deps)]);
   const { schedule, raw } = inForce;
   const policy = unit === null ? KEEP_ALL : inForce.policy;
@@ -104,13 +104,13 @@ export async function retentionState(deps: RetentionStateDeps): Promise<Retentio
 }
 
 function unknownUnit(): string {
-  return `Something is deleted by age, but it is not known whether the core counts days or seconds. ${SET_UNIT}`;
+  return `Data is deleted by age, but the core's unit, days or seconds, is unknown. ${SET_UNIT}`;
 }
 
-/** What the core counts; rejects where that must be known and is not. */
+/** The unit of the core; rejects if it is not set. */
 export function knownUnit({ settings }: { settings: RetentionVariables }): RetentionUnit {
   if (settings.CORE_RETENTION_UNIT !== undefined) return settings.CORE_RETENTION_UNIT;
-  throw new AppError('conflict', `It is not known whether the core counts days or seconds. ${SET_UNIT}`);
+  throw new AppError('conflict', `The core's unit, days or seconds, is unknown. ${SET_UNIT}`);
 }
 
 export function nextRuns(
@@ -122,7 +122,7 @@ export function nextRuns(
   return schedule === NEVER ? [] : schedules.next(schedule, dialectOfUnit(unit), timeZone, now(), count);
 }
 
-/** In the dialect of the core; undefined when it cannot be said there. */
+/** Converts to the dialect of the core; undefined if that is not possible. */
 export function inDialect(quartz: string, unit: RetentionUnit): string | undefined {
   return quartz === NEVER || unit === 'days' ? quartz : springOf(quartz).expression;
 }
@@ -134,7 +134,7 @@ async function archivingOf({
     return { shown: toArchivingView(await coreRetention.missionArchiving()), notes: [] };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    return { shown: null, notes: [`When missions are archived is not known: ${because(error)}.`] };
+    return { shown: null, notes: [`Couldn't read when missions are archived: ${because(error)}.`] };
   }
 }
 
@@ -166,17 +166,17 @@ function notesOf(deps: RetentionStateDeps, inForce: RetentionInForce, unit: Rete
   const { policy, schedule } = inForce;
   const notes: string[] = [];
   if (schedule === NEVER && !isKeepingAll(policy))
-    notes.push('Days are set, but no schedule: nothing runs, and nothing is deleted. Set cron to have runs.');
+    notes.push('Days are set, but no schedule, so nothing is deleted. Set cron to schedule runs.');
   if (schedule !== NEVER && isKeepingAll(policy))
-    notes.push('A schedule is set, but no days: its runs delete nothing.');
+    notes.push('A schedule is set, but no days, so its runs delete nothing.');
   const fault = schedule === NEVER ? undefined : deps.schedules.fault(schedule, dialectOfUnit(unit));
   if (fault !== undefined)
-    notes.push(`The next runs cannot be told from the schedule "${schedule}", because ${fault}.`);
+    notes.push(`Couldn't compute the next runs of the schedule "${schedule}", because ${fault}.`);
   if (unit === 'seconds' && policy.missionpackages !== null) notes.push(PACKAGES_IGNORED);
   return [...notes, ...differences(inForce, unit, deps.settings)];
 }
 
-/** What somebody has changed at the core beside the variables. */
+/** Notes on values of the core that differ from the variables. */
 function differences(
   { policy, schedule }: RetentionInForce,
   unit: RetentionUnit,
@@ -200,7 +200,7 @@ function isSameSchedule(a: string | undefined, b: string): boolean {
   return a !== undefined && plainCron(a) === plainCron(b);
 }
 
-/** A failure in words that a sentence can end with. */
+/** The message of an error without its final period. */
 export function because(error: unknown): string {
   return messageOf(error).replace(/\.$/, '');
 }

@@ -1,5 +1,5 @@
-// Brings what the variables of retention ask for into force: through the API of the core while it runs, into its files while it does
-// not answer. What no variable asks for is a person's, and stays.
+// Applies the retention variables through the core's API, or to its files while the core is unavailable.
+// Values that no variable sets stay unchanged.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { springOf } from '@holdfast/kit/quartz';
@@ -24,7 +24,7 @@ export interface SyncRetentionDeps {
 
 export interface RetentionSync {
   where: 'core' | 'files';
-  /** What was done, in sentences; none when everything was as it should be. */
+  /** What was changed, in sentences; empty if everything was right. */
   messages: string[];
 }
 
@@ -43,7 +43,7 @@ export async function syncRetention(
   if (!asksForRetention(wanted)) return { where: 'core', messages: [] };
   const { unit } = wanted;
   if (unit === undefined)
-    throw new AppError('invalid', 'CORE_RETENTION_UNIT must be set: without it nobody knows what the core counts.');
+    throw new AppError('invalid', "CORE_RETENTION_UNIT must be set: without it the core's unit is unknown.");
   const messages: string[] = [];
   const change = changeOf(inForce.policy, wanted, unit);
   const cron = cronOf(inForce.schedule, wanted, unit);
@@ -56,12 +56,12 @@ export async function syncRetention(
   signal?.throwIfAborted();
   if (cron !== undefined) {
     await deps.coreRetention.changeSchedule(cron);
-    messages.push(`retention runs at ${cron}`);
+    messages.push(`the schedule is ${cron}`);
   }
   return { where: 'core', messages };
 }
 
-/** Undefined while the core does not answer. */
+/** Undefined while the core is unavailable. */
 async function request({ coreRetention }: SyncRetentionDeps) {
   try {
     const [policy, schedule] = await Promise.all([coreRetention.policy(), coreRetention.schedule()]);
@@ -85,7 +85,7 @@ function changeOf(
   return change;
 }
 
-/** Undefined when the core has the schedule that it should have. */
+/** Undefined if the core has the right schedule. */
 function cronOf(inForce: string, { cron, cot, geochat }: WantedRetention, unit: RetentionUnit): string | undefined {
   if (cron === undefined) return inForce === NEVER && (cot ?? geochat) !== undefined ? DEFAULT_SCHEDULE : undefined;
   const wanted = unit === 'seconds' ? springOrRefusal(cron) : cron;
@@ -95,5 +95,5 @@ function cronOf(inForce: string, { cron, cot, geochat }: WantedRetention, unit: 
 function springOrRefusal(cron: string): string {
   const { expression, fault } = springOf(cron);
   if (expression !== undefined) return expression;
-  throw new AppError('invalid', `RETENTION_CRON=${cron} cannot be given to the core: ${fault}.`);
+  throw new AppError('invalid', `RETENTION_CRON=${cron} can't be used by this core: ${fault}.`);
 }

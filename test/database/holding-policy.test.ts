@@ -46,7 +46,7 @@ describe('the policy that would hold the size', () => {
     expect(policyThatHolds(facts({ inForce }))).toMatchObject({
       state: 'in_force',
       cot_days: 21,
-      says: 'COT_RETENTION_DAYS=21, which is in force, holds the database at about 25 GB',
+      says: 'COT_RETENTION_DAYS=21 (in force) holds the database at about 25 GB',
     });
   });
 
@@ -63,7 +63,7 @@ describe('the policy that would hold the size', () => {
   it('says what only VACUUM FULL gives back when the database is larger already', () =>
     expect(policyThatHolds(facts({ budgetBytes: 12 * GB }))).toMatchObject({
       cot_days: 9,
-      says: 'COT_RETENTION_DAYS=9 would hold the database at about 12 GB; what it takes beyond that now, only VACUUM FULL gives back to the disk',
+      says: 'COT_RETENTION_DAYS=9 would hold the database at about 12 GB; only VACUUM FULL frees the space already used beyond that',
     }));
 
   it('is at least one day: where not even that fits, none helps', () => {
@@ -80,7 +80,7 @@ describe('the policy that would hold the size', () => {
   it('does not blame events for what another table does', () =>
     expect(policyThatHolds(facts({ growthPerDay: 10 * GB, otherTable: 'public.resource' }))).toMatchObject({
       state: 'nothing_helps',
-      says: 'retention of events does not help: what grows most is the table public.resource',
+      says: 'retention of events does not help: the table public.resource grows most',
     }));
 
   it('does not say that the one in force holds what grows beside the events, however many of these come and go', () => {
@@ -88,7 +88,7 @@ describe('the policy that would hold the size', () => {
     expect(policyThatHolds(facts({ inForce })).state).toBe('in_force');
     expect(policyThatHolds(facts({ inForce, otherTable: 'public.resource', otherPerDay: 0.9 * GB }))).toMatchObject({
       state: 'nothing_helps',
-      says: 'retention of events does not help: what grows most is the table public.resource',
+      says: 'retention of events does not help: the table public.resource grows most',
     });
   });
 

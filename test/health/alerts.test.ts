@@ -14,14 +14,14 @@ async function judged(summary: Partial<AlertSummary>, change: Partial<World> = {
 
 describe('alerts', () => {
   it('say who is told', async () => {
-    expect(await judged({})).toEqual(['ok', 'Told are 2 by e-mail; nothing to be sent.']);
+    expect(await judged({})).toEqual(['ok', 'Recipients: 2 by e-mail. No alerts pending.']);
     expect(await judged({ pending: 1, oldest_pending_seconds: 119 }, { recipients: { email: 1, sms: 3 } })).toEqual([
       'ok',
-      'Told are 1 by e-mail and 3 by SMS; 1 alert to be sent.',
+      'Recipients: 1 by e-mail and 3 by SMS. 1 alert pending.',
     ]);
     expect(await judged({}, { recipients: {} })).toEqual([
       'ok',
-      'Nobody is told: neither ALERT_EMAIL_TO nor ALERT_SMS_TO is set.',
+      'No alert recipients: set ALERT_EMAIL_TO or ALERT_SMS_TO.',
     ]);
   });
 
@@ -31,17 +31,14 @@ describe('alerts', () => {
       oldest_pending_seconds: 120,
       pending_reason: 'mail.example.org refused the connection',
     };
-    expect(await judged(waiting)).toEqual([
-      'note',
-      '2 alerts still to be sent: mail.example.org refused the connection.',
-    ]);
-    expect((await judged(waiting, { recipients: {} }))[1]).toMatch(/nobody is set up any more/);
+    expect(await judged(waiting)).toEqual(['note', '2 alerts pending: mail.example.org refused the connection.']);
+    expect((await judged(waiting, { recipients: {} }))[1]).toMatch(/there are no recipients any more/);
   });
 
   it('that somebody does not have are a note at once', async () => {
     expect(await judged({ pending: 1, partly_sent: 1, pending_reason: '550 no such user' })).toEqual([
       'note',
-      '1 alert has not reached everybody yet: 550 no such user.',
+      '1 alert delivered only to some recipients: 550 no such user.',
     ]);
   });
 
@@ -51,7 +48,7 @@ describe('alerts', () => {
     const { status, message, data } = await alerts.measure(monitored, DEFAULT_THRESHOLDS, history());
     expect([status, message]).toEqual([
       'note',
-      'what waits cannot be seen: Our own database does not answer: ECONNREFUSED.',
+      "couldn't read pending alerts: Our own database does not answer: ECONNREFUSED.",
     ]);
     expect(data).toMatchObject({ pending: null, failed: null, email_recipients: 2 });
   });
@@ -60,14 +57,14 @@ describe('alerts', () => {
     const failed = { failed: 2, failed_reason: '550 no such user' };
     expect(await judged({ ...failed, failed_unreached: 1 })).toEqual([
       'note',
-      '1 alert reached nobody within three days: 550 no such user.',
+      '1 alert reached no recipient within 3 days: 550 no such user.',
     ]);
-    expect(await judged(failed)).toEqual(['note', '2 alerts did not reach everybody: 550 no such user.']);
+    expect(await judged(failed)).toEqual(['note', "2 alerts didn't reach every recipient: 550 no such user."]);
   });
 
   it('that a restart could forget are a note', async () => {
     expect((await judged({}, { journalError: 'EROFS: read-only file system' }))[1]).toBe(
-      'alerts cannot be kept beside the database: EROFS: read-only file system.',
+      "couldn't write the alert journal: EROFS: read-only file system.",
     );
   });
 

@@ -132,7 +132,7 @@ describe('a table with many dead rows names what holds them', () => {
       .poll(async () => (await measure()).message)
       .toMatch(
         new RegExp(
-          `^public.held: 20 % .*held up by the transaction of pid ${pid} \\(martiuser, a map\\), open since 20`,
+          `^public.held: 20 % .*cleanup blocked by the transaction of pid ${pid} \\(martiuser, a map\\), open since 20`,
         ),
       );
     await carryOut(server, await measure());
@@ -150,7 +150,7 @@ describe('a table with many dead rows names what holds them', () => {
     await server.ask('VACUUM prepared');
     await expect
       .poll(async () => (await measure()).message)
-      .toMatch(/held up by the prepared transaction 'it''s mine' \(postgres\), open since /);
+      .toMatch(/cleanup blocked by the prepared transaction 'it''s mine' \(postgres\), open since /);
     await carryOut(server, await measure());
     await server.ask('VACUUM prepared');
     await expect.poll(measure).toMatchObject({ status: 'ok' });

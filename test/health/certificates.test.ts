@@ -37,7 +37,8 @@ describe('a certificate of the core', () => {
   ])('%s with %f days left is %s', async (name, days, status) => {
     const measured = await withFile(name, { until: atDay(days) });
     expect(measured.status).toBe(status);
-    if (status !== 'ok') expect(measured.message).toMatch(new RegExp(`^${name}: the certificate ends in \\d+ days?;`));
+    if (status !== 'ok')
+      expect(measured.message).toMatch(new RegExp(`^${name}: the certificate expires in \\d+ days?;`));
     expect(measured.data).toMatchObject({ least_days_left: Math.floor(days) });
   });
 
@@ -74,7 +75,7 @@ describe('where there is nothing to look at', () => {
   it('without CORE_DATA_DIR it says so, and is not ok', async () =>
     expect(await measure(undefined)).toMatchObject({
       status: 'warning',
-      message: 'CORE_DATA_DIR is not set, so nobody looks at the certificates of the core.',
+      message: 'CORE_DATA_DIR is not set, so the certificates of the core are not checked.',
       data: { directory: null },
     }));
 
@@ -88,7 +89,7 @@ describe('where there is nothing to look at', () => {
     });
     expect(measured).toMatchObject({
       status: 'critical',
-      message: expect.stringMatching(/^there are no certificates in \/core\/certs\/files: /),
+      message: expect.stringMatching(/^no certificates in \/core\/certs\/files: /),
     });
     expect(measured.details).toHaveLength(1);
   });

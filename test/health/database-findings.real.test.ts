@@ -64,7 +64,7 @@ describe('writing', () => {
     await server.restart(SMALL, () => writeFileSync(join(server.data, 'standby.signal'), ''));
     expect(await measure()).toMatchObject({
       status: 'critical',
-      message: 'the database takes no writes: it is a standby.',
+      message: 'the database accepts no writes: it is a standby.',
       remedies: [expect.stringMatching(/^Let CORE_DATABASE_URL name the primary; .*SELECT pg_promote\(\);$/) as string],
     });
     await carryOut(server, await measure());

@@ -36,9 +36,9 @@ describe('a table with many dead rows', () => {
     ['younger and older than the last vacuum', { since: before(3601), seconds: 59 }, true],
   ])('names a transaction that is %s: %j', async (_, more, named) => {
     const { message } = await held([holder(more)]);
-    expect(message.includes('held up by the transaction of pid 4711 (martiuser, map), open since 2026-03-04 0')).toBe(
-      named,
-    );
+    expect(
+      message.includes('cleanup blocked by the transaction of pid 4711 (martiuser, map), open since 2026-03-04 0'),
+    ).toBe(named);
   });
 
   it('names the oldest alone', async () => {
@@ -61,8 +61,8 @@ describe('a table with many dead rows', () => {
       seconds: null,
     };
     const { message, remedies } = await held([slot as VacuumHolder]);
-    expect(message).toContain("held up by the replication slot 'lost'; ");
-    expect(remedies).toEqual(["If nothing uses that slot any more: SELECT pg_drop_replication_slot('lost');"]);
+    expect(message).toContain("cleanup blocked by the replication slot 'lost'; ");
+    expect(remedies).toEqual(["If nothing uses that slot any more, drop it: SELECT pg_drop_replication_slot('lost');"]);
   });
 
   it('is not held up by anything where it is small', async () => {
@@ -138,7 +138,7 @@ describe('the volume of the database', () => {
   it('that is none is told with what saves the data first, as its owner', async () => {
     const { message, remedies } = await measured([container([])]);
     expect(message).toBe(
-      'the files of the database (/data/pgdata) lie in the container stack-db-1 itself: docker compose down deletes them.',
+      'the database files (/data/pgdata) are in the container stack-db-1 itself: docker compose down deletes them.',
     );
     expect(remedies[0]).toMatch(
       /^Save it first: docker exec stack-db-1 pg_dump -Fc -U martiuser cot > core\.dump; .*volumes: \["database:\/data\/pgdata"\]/,

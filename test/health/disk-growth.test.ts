@@ -62,15 +62,12 @@ describe('a feed that would fill the disk in twelve hours', () => {
     };
     await growing.minutes(8, () => growing.write(FEED));
     const { status, message } = await growing.measure('disk');
-    expect([status, message]).toEqual(['warning', expect.stringContaining('who fills it is not known: too slow; ')]);
+    expect([status, message]).toEqual(['warning', expect.stringContaining('largest senders unknown: too slow; ')]);
   });
 
   it.each([
-    [0.02, 'are a-f-G-U-C, no UID sends much more than the others; '],
-    [
-      0.2,
-      'are a-f-G-U-C, no UID sends much more than the others (UID FEED-7 (a-f-G-U-C, callsign WESTBANK) sends most, 20 %); ',
-    ],
+    [0.02, 'are a-f-G-U-C, no UID stands out; '],
+    [0.2, 'are a-f-G-U-C, no UID stands out (UID FEED-7 (a-f-G-U-C, callsign WESTBANK) sends most, 20 %); '],
   ])('is named by its type where the largest UID has %s of it', async (share, says) => {
     const growing = await afterDaysOfQuiet(1);
     const of = growing.of.growth.fillers;
@@ -87,7 +84,7 @@ describe('a feed that would fill the disk in twelve hours', () => {
     const nothing = growing.of.growth.fillers;
     growing.of.growth.fillers = (seconds) => ({ ...nothing(seconds), sampled: 0, uids: [], types: [] });
     await growing.minutes(8, () => growing.write(FEED));
-    expect((await growing.measure('disk')).message).toContain('no event came in that time');
+    expect((await growing.measure('disk')).message).toContain('no events arrived in that time');
   });
 
   it('is one beside the database, and no matter of the pace', async () => {
@@ -101,7 +98,7 @@ describe('nothing is raised by', () => {
   it('a stack that has just been started, whatever is written beside it and into it', async () => {
     const growing = growingWorld();
     expect((await growing.measure('disk')).data).toMatchObject({
-      mounts: [{ full_in_days: null, basis: 'none', reason: 'growth is known after 6 hours of samples' }],
+      mounts: [{ full_in_days: null, basis: 'none', reason: 'a forecast needs 6 hours of samples' }],
     });
     await growing.minutes(4, () => growing.write(1 * GB));
     await growing.minutes(300, () => (growing.freeBytes -= 0.1 * GB));
@@ -131,7 +128,7 @@ describe('nothing is raised by', () => {
     pastOf(growing, 20, (ago) => (20 + ago) * GB);
     const { status, data } = await growing.measure('disk');
     expect([status, data]).toEqual(['ok', expect.objectContaining({ growth_problem: null })]);
-    expect(data['mounts']).toMatchObject([{ full_in_days: null, reason: 'it is not filling' }]);
+    expect(data['mounts']).toMatchObject([{ full_in_days: null, reason: 'the disk is not filling up' }]);
   });
 
   it('a clock that jumps, in whichever direction', async () => {
@@ -151,7 +148,7 @@ describe('nothing is raised by', () => {
     const { status, message } = await growing.measure('disk');
     expect([status, message]).toEqual([
       'ok',
-      expect.stringContaining('growth is not known: the last sample is 2 hours old'),
+      expect.stringContaining('Growth is unknown: the last sample is 2 hours old'),
     ]);
   });
 
@@ -161,7 +158,7 @@ describe('nothing is raised by', () => {
       growing.walBytes = ((48 - hour) / 48) * GB;
       growing.past(hour / 24, 20 * GB, growing.walBytes);
     }
-    expect((await growing.measure('disk')).data['mounts']).toMatchObject([{ reason: 'it is not filling' }]);
+    expect((await growing.measure('disk')).data['mounts']).toMatchObject([{ reason: 'the disk is not filling up' }]);
   });
 
   it("Holdfast's own database being away: growth is not known then, and the message says so", async () => {
@@ -170,7 +167,7 @@ describe('nothing is raised by', () => {
       Promise.reject(new AppError('unavailable', 'No answer within 5 s.'));
     for (const module of ['disk', 'database']) {
       const { status, message } = await growing.measure(module);
-      expect([status, message]).toEqual(['ok', expect.stringContaining('growth is not known: No answer within 5 s')]);
+      expect([status, message]).toEqual(['ok', expect.stringContaining('Growth is unknown: No answer within 5 s')]);
     }
   });
 });
@@ -193,7 +190,7 @@ describe('the long run', () => {
 
   it('names the date, the growth and who fills it', async () => {
     expect((await grows(0.5, 28, 12).measure('disk')).message).toMatch(
-      /^\/: full in about 24 days \(\d+ to \d+\), it grows by 500 MB a day: UID FEED-7 .* sends 96 %.*; warning at 30 days\.$/,
+      /^\/: full in about 24 days \(\d+ to \d+\), growing 500 MB a day: UID FEED-7 .* sends 96 %.*; warning at 30 days\.$/,
     );
   });
 
@@ -239,7 +236,7 @@ describe('the long run', () => {
       });
     growing.of.mounts.push(mount('/logs', 40));
     const { status, details } = await growing.measure('disk');
-    const logs = /^\/logs: full in about 10 days \([^)]*\), it grows by 1 GB a day; warning at 30 days\.$/;
+    const logs = /^\/logs: full in about 10 days \([^)]*\), growing 1 GB a day; warning at 30 days\.$/;
     expect([status, details]).toEqual([
       'warning',
       [expect.stringMatching(logs), expect.stringMatching(/^\/: full in about 24 days .* UID FEED-7/)],
@@ -254,6 +251,6 @@ describe('the long run', () => {
       () => 20 * GB,
       (ago) => -ago * 0.5 * GB,
     );
-    expect((await growing.measure('disk')).message).toContain('most of that is not the database');
+    expect((await growing.measure('disk')).message).toContain('mostly not the database');
   });
 });

@@ -73,7 +73,7 @@ describe('the page of a health module', () => {
     // A session lasts 12 hours.
     visitor = await visit({ around, deps: visitor.deps });
     const long = await visitor.page('/health/disk');
-    expect(long).toContain('aria-label="the fullest over time: first 20 %, last 29.9 %, lowest 20 %, highest 29.9 %"');
+    expect(long).toContain('aria-label="fullest disk over time: first 20 %, last 29.9 %, lowest 20 %, highest 29.9 %"');
     visitor.deps.healthTrend.unavailable = true;
     const short = await visitor.page('/health/disk');
     expect(words(short)).toContain(

@@ -54,14 +54,14 @@ describe('dns inside a container', () => {
 
   it('is ok where the name leads to the certificate of our own proxy', async () => {
     const { status, message } = await dns([PUBLIC], { [PROXY]: shows('AA'), [PUBLIC]: shows('AA') });
-    expect([status, message]).toEqual(['ok', '1 name of this server leads to this machine.']);
+    expect([status, message]).toEqual(['ok', '1 name points to this machine.']);
   });
 
   it('complains of an address that shows another certificate', async () => {
     const addresses = [PUBLIC, '203.0.113.9'];
     const shown = { [PROXY]: shows('AA'), [PUBLIC]: shows('AA'), '203.0.113.9': shows('BB') };
     const { status, message } = await dns(addresses, shown);
-    expect([status, message]).toEqual(['warning', expect.stringContaining('leads to 203.0.113.9')]);
+    expect([status, message]).toEqual(['warning', expect.stringContaining('points to 203.0.113.9')]);
   });
 
   it('is a note, neither ok nor an alarm, where nothing answers from inside, and where our proxy shows nothing', async () => {
@@ -70,7 +70,7 @@ describe('dns inside a container', () => {
       { [PROXY]: silent, [PUBLIC]: shows('AA') },
     ]) {
       const { status, message } = await dns([PUBLIC], shown);
-      expect([status, message]).toEqual(['note', expect.stringMatching(/is not known: .*PUBLIC_ADDRESSES/)]);
+      expect([status, message]).toEqual(['note', expect.stringMatching(/^couldn't check that .*PUBLIC_ADDRESSES/)]);
     }
     const unknown = await dns([PUBLIC], {}, (of) => (of.wanted.container = { proxyAddress: undefined }));
     expect(unknown.status).toBe('note');
@@ -90,7 +90,7 @@ describe('config inside a container', () => {
     const { status, message } = await measure('config', () => undefined);
     expect([status, message]).toEqual([
       'ok',
-      expect.stringMatching(/cannot be seen from inside: docker compose up -d/),
+      expect.stringMatching(/can't be seen from inside it. To apply them: docker compose up -d/),
     ]);
   });
 });
@@ -112,7 +112,7 @@ describe('tls inside a container', () => {
     for (const shown of [silent, untrusted]) {
       const { status, message, shouldAlert, againSeconds } = await tls(30_000, shown);
       expect([status, shouldAlert, againSeconds]).toEqual(['note', false, 60]);
-      expect(message).toContain('the stack has just been started');
+      expect(message).toContain('the stack has just started');
     }
     expect((await tls(180_000, silent)).status).toBe('critical');
   });

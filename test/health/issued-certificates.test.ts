@@ -44,7 +44,7 @@ describe('a certificate of a user', () => {
     const [late, soon] = [enrolled('zoe', 25), enrolled('ada', 12)];
     await around.certificateStore.remember({ ...soon, name: 'phone' });
     const { message, data } = await measure();
-    expect(message).toMatch(/^ada~phone\.p12 of ada: the certificate ends in 12 days/);
+    expect(message).toMatch(/^ada~phone\.p12 of ada: the certificate expires in 12 days/);
     expect(data['issued']).toEqual([
       { file: 'ada~phone.p12', username: 'ada', expires_at: soon.expiresAt, days_left: 12 },
       {
@@ -68,7 +68,7 @@ describe('a certificate of a user', () => {
     around.core.mood = 'down';
     expect(await measure()).toMatchObject({
       status: 'warning',
-      message: expect.stringContaining('nobody looks at the certificates of people: The core does not answer'),
+      message: expect.stringContaining("couldn't check issued certificates: The core does not answer"),
       data: { issued_count: null },
     });
   });
@@ -150,7 +150,7 @@ describe('a revocation', () => {
     });
     expect(await measure()).toMatchObject({
       status: 'critical',
-      message: 'the canary of revocation failed: It still heard.',
+      message: 'the revocation canary failed: It still heard.',
     });
   });
 
@@ -159,13 +159,13 @@ describe('a revocation', () => {
     await around.certificateStore.recordCanary({ at: ago(60), ...unsigned });
     expect(await measure()).toMatchObject({
       status: 'critical',
-      message: 'the core does not sign certificates, so no device can enroll: It answers 500.',
+      message: "the core doesn't sign certificates, so no device can enroll: It answers 500.",
     });
   });
 
   it('that nobody can look up is critical', async () => {
     around.certificateStore.openRevocations = () =>
       Promise.reject(new AppError('unavailable', 'Our own database is away'));
-    expect((await measure()).message).toContain('nobody knows which revocations are proven: Our own database is away');
+    expect((await measure()).message).toContain("couldn't read which revocations are proven: Our own database is away");
   });
 });

@@ -107,7 +107,7 @@ describe('database', () => {
   it('is critical when a new connection is refused, whatever the kept ones can do', async () =>
     expect(await verdict('database', (of) => (of.connectError = 'no slots left'))).toEqual([
       'critical',
-      'a new connection is refused: no slots left.',
+      "couldn't open a new connection: no slots left.",
     ]));
 
   it('is critical when a write fails, and when it takes none', async () => {
@@ -128,7 +128,7 @@ describe('database', () => {
     };
     expect(await verdict('database', (of) => (of.eventLosses = losses))).toEqual([
       'warning',
-      '1234 events of the last 24 h were not stored, between 2026-11-22T04:00:00.000Z and 2026-11-22T04:10:00.000Z: the database took nothing.',
+      '1234 events of the last 24 h were lost between 2026-11-22T04:00:00.000Z and 2026-11-22T04:10:00.000Z: the database took nothing.',
     ]);
     expect((await verdict('database', (of) => (of.eventLosses = 'unknown')))[0]).toBe('ok');
   });
@@ -192,13 +192,13 @@ describe('tls', () => {
   ])('an endpoint that is %s is judged', async (_, more, status) => expect((await seen(more))[0]).toBe(status));
 
   it('says plainly that there is none', async () =>
-    expect((await measure('tls')).message).toBe('There is no public TLS address to look at.'));
+    expect((await measure('tls')).message).toBe('No public TLS endpoints to check.'));
 });
 
 describe('identity', () => {
   it('says which release accepts our token', async () => {
     expect((await measure('identity')).message).toBe(
-      'The provider (2026.8.3) accepts our token; the directory lets people in (0 ms).',
+      'The provider (2026.8.3) accepts our token. Directory sign-in works (0 ms).',
     );
   });
 
@@ -210,7 +210,7 @@ describe('identity', () => {
     const measured = await module?.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
     expect([measured?.status, measured?.message]).toEqual([
       'ok',
-      'The provider (2026.8.3) accepts our token; the directory lets people in (0 ms). 1 device connected while the directory was away and got no channels; disconnected at 20:18 UTC to connect anew.',
+      'The provider (2026.8.3) accepts our token. Directory sign-in works (0 ms). 1 device connected without channels while the directory was unavailable. Disconnected at 20:18 UTC to reconnect.',
     ]);
     of.unlistedRuns.unshift({ finishedAt: of.now, summary: { disconnected: [], left: [jack] } });
     const again = await module?.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
@@ -301,7 +301,7 @@ describe('dns', () => {
     const [status, message] = await verdict('dns', named(['192.0.2.1', '203.0.113.9']));
     expect([status, message]).toEqual([
       'warning',
-      expect.stringMatching(/leads to 203\.0\.113\.9, .*PUBLIC_ADDRESSES/),
+      expect.stringMatching(/points to 203\.0\.113\.9, .*PUBLIC_ADDRESSES/),
     ]);
   });
 
@@ -336,7 +336,7 @@ describe('containers', () => {
   );
 
   it('says so without a runtime, and a runtime without containers is never ok', async () => {
-    expect((await measure('containers')).message).toMatch(/^No container runtime is configured/);
+    expect((await measure('containers')).message).toMatch(/^No container runtime configured/);
     expect((await verdict('containers', (of) => (of.containers = [])))[0]).toBe('critical');
   });
 });
@@ -345,7 +345,7 @@ describe('config', () => {
   it('is a note that names what changed', async () =>
     expect(await verdict('config', (of) => (of.changed = ['SMTP_URL', 'modules.disk.warning']))).toEqual([
       'note',
-      'SMTP_URL, modules.disk.warning changed since the start; restart to use them.',
+      'SMTP_URL, modules.disk.warning changed since the start; restart to apply.',
     ]));
 });
 
@@ -353,7 +353,7 @@ describe('updates', () => {
   it('are a note that names the newer release', async () =>
     expect(await verdict('updates', (of) => (of.releases = { ...of.releases, 'postgresql 16': '16.15' }))).toEqual([
       'note',
-      'PostgreSQL 16.15 is out; 16.14 runs.',
+      'PostgreSQL 16.15 is available (installed: 16.14).',
     ]));
 
   it('without network are ok and say so', async () =>

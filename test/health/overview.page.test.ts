@@ -130,7 +130,7 @@ describe('the overview', () => {
     await goOn(20);
     const html = await visitor.page('/');
     expect(cardOf(html, 'disk')).toContain(
-      'role="img" aria-label="the fullest over time: first 41.5 %, last 41.5 %, lowest 41.5 %, highest 41.5 %"',
+      'role="img" aria-label="fullest disk over time: first 41.5 %, last 41.5 %, lowest 41.5 %, highest 41.5 %"',
     );
     expect(cardOf(html, 'config')).toContain('aria-label="status over time: ok for 16 minutes; now ok"');
     expect(html).not.toMatch(/ style=/);

@@ -40,7 +40,7 @@ describe('run-retention', () => {
     expect(await world.step()).toBe('running');
     expect(world.coreRun(id)).toMatchObject({ state: 'running', trigger: 'order', limits, expected: 90 });
     expect(await world.job(id)).toMatchObject({ state: 'running', startedAt: world.around.now.toISOString() });
-    expect(await reportedIn(id)).toEqual(['The core has begun the run of 90 rows.']);
+    expect(await reportedIn(id)).toEqual(['The core started the run of 90 rows.']);
   });
 
   it('tells how far it is and when it will be done, with a line after each ten per cent', async () => {
@@ -60,7 +60,7 @@ describe('run-retention', () => {
     await world.step();
     expect((await world.job(id)).progress).toBe(0.722);
     expect(await reportedIn(id)).toEqual([
-      'The core has begun the run of 90 rows.',
+      'The core started the run of 90 rows.',
       '20 %: 18 of 90 rows deleted.',
       '72 %: 65 of 90 rows deleted.',
     ]);
@@ -128,7 +128,7 @@ describe('run-retention', () => {
     expect(await world.job(id)).toMatchObject({
       state: 'interrupted',
       error: expect.stringMatching(
-        /stays deleted\. The core says: The core that ran it has ended, or another core took its place; the next run deletes the rest\.$/,
+        /stay deleted\. Core: The core that ran it has ended, or another core took its place; the next run deletes the rest\.$/,
       ),
       result: { rows: { cot: 7 } },
     });
@@ -148,7 +148,7 @@ describe('run-retention', () => {
     const id = await world.ordered();
     world.retention.policy.cot = 60;
     expect(await world.step()).toBe('ended');
-    expect(await world.job(id)).toMatchObject({ state: 'failed', error: expect.stringContaining('refused') });
+    expect(await world.job(id)).toMatchObject({ state: 'failed', error: expect.stringContaining('rejected') });
     expect(world.retention.rows.cot).toHaveLength(90);
     expect(outcomes()).toMatchObject([{ result: 'failed' }]);
   });
@@ -167,7 +167,7 @@ describe('run-retention', () => {
     await world.step();
     expect(await reportedIn(id)).toEqual([
       'The core does not answer: The core does not answer',
-      'The core has begun the run of 90 rows.',
+      'The core started the run of 90 rows.',
       'The core does not answer: The core does not answer',
       'The core answers again.',
     ]);
@@ -179,7 +179,7 @@ describe('run-retention', () => {
     const id = await world.ordered();
     await world.deps.coreRetention.begin({ id: 'nightly', limits: { cot: world.ago(30) }, maxRows: null });
     expect([await world.step(), await world.step()]).toEqual(['waits', 'waits']);
-    expect(await reportedIn(id)).toEqual([expect.stringContaining('Another run is going on')]);
+    expect(await reportedIn(id)).toEqual([expect.stringContaining('Another run is in progress')]);
     world.retention.finishRun();
     expect(await world.step()).toBe('running');
   });
@@ -234,7 +234,7 @@ describe('run-retention', () => {
     await world.step();
     world.retention.tellsRuns = false;
     expect(await world.step()).toBe('ended');
-    expect(await world.job(id)).toMatchObject({ state: 'failed', error: expect.stringContaining('not known') });
+    expect(await world.job(id)).toMatchObject({ state: 'failed', error: expect.stringContaining('are unknown') });
   });
 
   it('ends a job that it cannot read, and leaves those of other kinds alone', async () => {

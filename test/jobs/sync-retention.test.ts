@@ -44,7 +44,7 @@ describe('while the core runs', () => {
       {
         level: 'info',
         event: 'retention.synced',
-        fields: { where: 'core', messages: ['cot is kept 30 days', 'retention runs at 0 0 4 ? * SUN'] },
+        fields: { where: 'core', messages: ['cot is kept 30 days', 'the schedule is 0 0 4 ? * SUN'] },
       },
     ]);
   });
@@ -106,7 +106,7 @@ describe('while the core runs', () => {
     without.deps.monitored.wanted.retention.unit = undefined;
     await expect(without.sync()).rejects.toMatchObject({ code: 'invalid' });
     const ofAYear = syncing({ cron: '0 0 4 * * ? 2099', unit: 'seconds' });
-    await expect(ofAYear.sync()).rejects.toThrow(/cannot be given to the core: it is for the year 2099/);
+    await expect(ofAYear.sync()).rejects.toThrow(/can't be used by this core: it is for the year 2099/);
     expect([...without.calls, ...ofAYear.calls]).toEqual([]);
   });
 

@@ -109,7 +109,7 @@ describe('a change that fails', () => {
       expect([code, message]).toEqual([
         'unavailable',
         `The core did not answer change ${nth}. ` +
-          'Nothing is changed: in force is cot 10 days, files 10 days by age, with the schedule "-".',
+          'Nothing was changed. In force: cot 10 days, files 10 days by age, with the schedule "-".',
       ]);
     }
   });
@@ -119,7 +119,7 @@ describe('a change that fails', () => {
     const means: (string | undefined)[] = [];
     const { message } = await failed(core, (text) => void means.push(text));
     expect(message).toContain(
-      'It was done in part: in force is cot 90 days, files 10 days by age, with the schedule "0 0 3 * * ?".',
+      'The change was done in part. In force: cot 90 days, files 10 days by age, with the schedule "0 0 3 * * ?".',
     );
     expect(now().policy.cot).toBe(90);
     expect(means).toEqual([expect.stringContaining('read back within minutes')]);
@@ -129,7 +129,7 @@ describe('a change that fails', () => {
     const { core } = recordingCore(before, (n) => (n === 1 ? 'answer lost' : 'no'));
     const policy = (): Promise<never> => Promise.reject(new AppError('unavailable', 'gone'));
     expect((await failed({ ...core, policy }, () => undefined)).message).toContain(
-      'What is in force now could not be read.',
+      "Couldn't read the values in force now.",
     );
   });
 
@@ -137,9 +137,7 @@ describe('a change that fails', () => {
     const inSeconds = { policy: { ...KEEP_ALL, cot: 864_000 }, schedule: NEVER };
     const { core } = recordingCore(inSeconds, (n) => (n === 1 ? 'refused' : 'no'));
     const to = { ...inSeconds, policy: { ...KEEP_ALL, cot: 86_400 } };
-    await expect(applyRetention(core, inSeconds, to, 'seconds', NOT_BEGUN)).rejects.toThrow(
-      'in force is cot 10 days by',
-    );
+    await expect(applyRetention(core, inSeconds, to, 'seconds', NOT_BEGUN)).rejects.toThrow('In force: cot 10 days by');
     expect(await retentionAtCore(core)).toEqual(inSeconds);
   });
 });

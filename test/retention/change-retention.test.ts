@@ -75,10 +75,10 @@ describe('changes of retention', () => {
       Promise.reject(new AppError('upstream', 'The core has "-" in force.'));
     await expect(changeRetention({ deps: world.deps, actor: ACTOR }, INPUT)).rejects.toMatchObject({
       code: 'upstream',
-      message: expect.stringContaining('Nothing is changed: in force is cot 10 days, files 10 days'),
+      message: expect.stringContaining('Nothing was changed. In force: cot 10 days, files 10 days'),
     });
     expect(inForce()).toEqual(OLD);
-    expect(outcomes()).toEqual([{ result: 'unknown', error: expect.stringContaining('Nothing is changed') }]);
+    expect(outcomes()).toEqual([{ result: 'unknown', error: expect.stringContaining('Nothing was changed') }]);
   });
 
   it('of which nobody knows what became are looked at later', async () => {
@@ -88,7 +88,7 @@ describe('changes of retention', () => {
       return Promise.reject(new AppError('unavailable', 'The core did not answer.'));
     };
     await expect(changeRetention({ deps: world.deps, actor: ACTOR }, INPUT)).rejects.toThrow(
-      'What is in force now could not be read. What became of it is read back within minutes',
+      "Couldn't read the values in force now. The result is read back within minutes",
     );
     expect(outcomes()).toEqual([]);
     expect(await finish()).toMatchObject({ open: 1 });
@@ -97,7 +97,7 @@ describe('changes of retention', () => {
     expect(outcomes()).toMatchObject([
       {
         result: 'failed',
-        error: expect.stringContaining('done in part, and not gone on with: in force is cot 90 days'),
+        error: expect.stringContaining('done in part and not continued: in force is cot 90 days'),
       },
     ]);
     expect(inForce()).toEqual({ policy: { ...OLD.policy, cot: 90 }, schedule: OLD.schedule });
@@ -123,7 +123,7 @@ describe('a process that dies in a change', () => {
       expect(inForce()).toEqual(left);
       const message = left === NEW ? 'ok' : 'failed';
       expect(outcomes()).toMatchObject([{ result: message, finished_later: true }]);
-      if (left === OLD) expect(outcomes()).toMatchObject([{ error: 'not done: in force is what was before' }]);
+      if (left === OLD) expect(outcomes()).toMatchObject([{ error: 'not done: the previous values are in force' }]);
     },
   );
 

@@ -76,7 +76,7 @@ describe('the retention files', () => {
       /^# The unit of dataRetentionMap is DAYS .*\ndataRetentionMap:\n {2}cot: 30\n {2}geochat:\n/,
     );
     expect(texts.schedule).toMatch(/^# Core that counts days: Quartz, .*\ncronExpression: "0 0 3 \* \* \?"\n$/);
-    expect(reported).toContain('retention-policy.yml: cot is kept 30 days, as COT_RETENTION_DAYS says');
+    expect(reported).toContain('retention-policy.yml: cot is kept 30 days (COT_RETENTION_DAYS)');
   });
 
   it('hold seconds for a release, with the days behind them, and its own cron', () => {
@@ -102,7 +102,7 @@ describe('the retention files', () => {
 
   it('keep the comments, the order and the other values of a person when a variable changes one', () => {
     const { texts } = synced(files(HAND, HAND_CRON), want({ cot: 30, unit: 'days' }));
-    const unit = '# The unit of dataRetentionMap is DAYS (embedded core); no value keeps for ever.\n';
+    const unit = '# The unit of dataRetentionMap is DAYS (embedded core); no value keeps forever.\n';
     expect(texts.policy).toBe(
       unit +
         HAND.replace('cot:   60', 'cot: 30').replace('geochat: ~\n', 'geochat: ~\n    files:\n    missionpackages:\n'),
@@ -155,7 +155,7 @@ describe('a variable that is withdrawn', () => {
     const none = synced(one, want());
     expect([readPolicy(none.texts.policy ?? '').policy, readSchedule(none.texts.schedule ?? '')]).toEqual([KEPT, '-']);
     expect(none.messages).toContain(
-      'retention-policy.yml: geochat is kept for ever again, because GEOCHAT_RETENTION_DAYS is unset',
+      'retention-policy.yml: geochat is kept forever again, because GEOCHAT_RETENTION_DAYS is unset',
     );
     expect(synced(none, want())).toEqual({ ...none, messages: [] });
   });
@@ -172,7 +172,7 @@ describe('a variable that is withdrawn', () => {
     const after = synced(edited, want());
     expect(after.texts.policy).toBe(edited.texts.policy);
     expect(after.messages).toContain(
-      'retention-policy.yml: cot stays as it is although COT_RETENTION_DAYS is unset now, because the file was changed since Holdfast wrote it',
+      'retention-policy.yml: cot is unchanged although COT_RETENTION_DAYS is unset, because the file was edited since Holdfast wrote it',
     );
     expect(synced(after, want()).messages).toEqual([]);
     const reverted = { ...after, texts: both.texts };
@@ -209,17 +209,14 @@ describe('a fault', () => {
     ['dataRetentionMap:\n  cot: 1e2\n', 'line 2: cot is neither'],
     ['dataRetentionMap:\n  cot: 2147483648\n', 'line 2: cot is neither'],
     ['dataRetentionMap:\n  cot: [1]\n', 'line 2: cot is neither'],
-    ['dataRetentionMap:\n  cots: 3\n', 'line 2: cots is no type of data'],
+    ['dataRetentionMap:\n  cots: 3\n', 'line 2: cots is not a type of data'],
     ['dataRetentionMap:\n  cot: &a 3\n  files: *a\n', 'line 3: files leads to a value elsewhere'],
-    ['dataRetentionMap: 30\n', 'line 1: dataRetentionMap holds no names'],
+    ['dataRetentionMap: 30\n', 'line 1: dataRetentionMap is not a map of names'],
     ['- a\n', 'line 1: there are no names with values here'],
     ['', 'line 1: there are no names with values here'],
     ['a: 1\n---\nb: 2\n', 'line 2: '],
-    ['retentionSettings:\n  files:\n    exemptKeywords: keep\n', 'line 3: exemptKeywords is no list'],
-    [
-      'retentionSettings:\n  files:\n    exemptKeywords: [1]\n',
-      'line 3: exemptKeywords holds something that is no text',
-    ],
+    ['retentionSettings:\n  files:\n    exemptKeywords: keep\n', 'line 3: exemptKeywords is not a list'],
+    ['retentionSettings:\n  files:\n    exemptKeywords: [1]\n', 'line 3: exemptKeywords has an entry that is not text'],
     ['['.repeat(50_000), 'line 1: '],
   ])('in the policy names the file and the line, and nothing is planned: %j', (policy, fault) => {
     for (const wanted of [want(), want({ cot: 30, unit: 'days' })])
@@ -227,8 +224,8 @@ describe('a fault', () => {
   });
 
   it.each([
-    ['cronExpression:\n', 'line 1: cronExpression is no schedule'],
-    ['# x\ncronExpression: 5\n', 'line 2: cronExpression is no schedule'],
+    ['cronExpression:\n', 'line 1: cronExpression is not a schedule'],
+    ['# x\ncronExpression: 5\n', 'line 2: cronExpression is not a schedule'],
     ['cron: "-"\n', 'line 1: cronExpression is missing'],
     ['--', 'line 1: there are no names'],
     ['cronExpression: "-"\ncronExpression: "-"\n', 'line 2: Map keys must be unique'],
@@ -239,10 +236,10 @@ describe('a fault', () => {
   it('is a value of a person that counts otherwise than the core does', () => {
     const days = '# The unit of dataRetentionMap is DAYS (embedded core).\ndataRetentionMap:\n  files: 30\n';
     expect(synced(files(days, '-'), want({ cot: 30, unit: 'seconds' })).fault).toMatch(
-      /its comment says that it counts days, but the core counts seconds, and files has the value 30/,
+      /its comment says it counts days, but the core counts seconds, and files has the value 30/,
     );
     const seconds = 'dataRetentionMap:\n  files: 2592000\n';
-    expect(synced(files(seconds, '-'), want({ cot: 30, unit: 'days' })).fault).toMatch(/it looks like seconds/);
+    expect(synced(files(seconds, '-'), want({ cot: 30, unit: 'days' })).fault).toMatch(/which looks like seconds/);
     const most = (days: number) =>
       synced(files(`dataRetentionMap:\n  files: ${days}\n`, undefined), want({ cot: 30, unit: 'days' })).fault;
     expect([most(36_500), most(36_501)]).toEqual([undefined, expect.stringMatching(/more than 36500 days/)]);
@@ -252,7 +249,7 @@ describe('a fault', () => {
     const days = '# The unit of dataRetentionMap is DAYS (embedded core).\r\ndataRetentionMap:\r\n  cot: 30\r\n';
     for (const text of [days, `\uFEFF${days}`, `\uFEFF---\r\n${days}`])
       expect(synced(files(text, '-'), want({ unit: 'seconds' })).fault).toMatch(
-        /its comment says that it counts days, but the core counts seconds, and cot has the value 30/,
+        /its comment says it counts days, but the core counts seconds, and cot has the value 30/,
       );
     const none = days.replace(' 30', '');
     expect(synced(files(none, '-'), want({ unit: 'seconds' })).fault).toBeUndefined();
@@ -260,7 +257,7 @@ describe('a fault', () => {
 
   it('is a value of less than a day for a core that counts seconds, unless the file says that it counts them', () => {
     const days = 'dataRetentionMap:\n  cot: 2592000\n  files: 30\n';
-    const seconds = `# The unit of dataRetentionMap is SECONDS (TAK Server release); no value keeps for ever.\n${days}`;
+    const seconds = `# The unit of dataRetentionMap is SECONDS (TAK Server release); no value keeps forever.\n${days}`;
     for (const input of [want({ unit: 'seconds' }), want({ cot: 30, unit: 'seconds' })]) {
       const { fault } = synced(files(days, '-'), input);
       expect(fault).toMatch(/files is 30 seconds, which looks like days.*: write 2592000 for 30 days/);
@@ -285,7 +282,7 @@ describe('a fault', () => {
   it('is a variable without a unit, and a schedule that a release cannot read', () => {
     expect(synced(NONE, want({ cot: 30 })).fault).toMatch(/^CORE_RETENTION_UNIT must be set/);
     expect(synced(NONE, want({ cron: '0 0 3 * * ? 2099', unit: 'seconds' })).fault).toMatch(
-      /^RETENTION_CRON=0 0 3 \* \* \? 2099 cannot be given to the core: it is for the year 2099/,
+      /^RETENTION_CRON=0 0 3 \* \* \? 2099 can't be used by this core: it is for the year 2099/,
     );
   });
 });

@@ -41,7 +41,7 @@ describe('a key that a variable owns', () => {
   it.each([
     ['days', 30, []],
     ['days', 90, ['the core keeps cot 90 days, but COT_RETENTION_DAYS says 30 days.']],
-    ['days', null, ['the core keeps cot for ever, but COT_RETENTION_DAYS says 30 days.']],
+    ['days', null, ['the core keeps cot forever, but COT_RETENTION_DAYS says 30 days.']],
     ['seconds', 30 * DAY, []],
     [
       'seconds',
@@ -83,7 +83,7 @@ describe('a schedule of which nobody can tell when it fires', () => {
     embedded({ cot: 30 }, '0 0 3 1 1 ? 2020');
     expect(await measure()).toMatchObject({
       status: 'note',
-      message: expect.stringMatching(/^when the schedule 0 0 3 1 1 \? 2020 fires next cannot be told/),
+      message: expect.stringMatching(/^couldn't compute the next run of the schedule 0 0 3 1 1 \? 2020/),
     });
   });
 });
@@ -95,7 +95,7 @@ describe('a file that says something else than the core has in force', () => {
     expect(await measure()).toMatchObject({
       status: 'critical',
       message:
-        'the core keeps missions for ever, but its file says 3 days: the core reads its files only when it starts.',
+        'the core keeps missions forever, but its file says 3 days: the core reads its files only when it starts.',
       data: { mismatches: [{ name: 'missions', kind: 'file' }] },
     });
   });
@@ -106,7 +106,7 @@ describe('a file that says something else than the core has in force', () => {
     expect(await criticals()).toEqual([]);
     around.retention.files.schedule = NEVER;
     expect(await criticals()).toEqual([
-      'the core runs at 0 0 3 ? * SUN, but its file says no time (-): the core reads its files only when it starts.',
+      "the core's schedule is 0 0 3 ? * SUN, but its file says never (-): the core reads its files only when it starts.",
     ]);
   });
 
@@ -158,7 +158,7 @@ describe('a value that looks like another unit', () => {
     around.retention.mood = 'down';
     expect(await criticals()).toEqual([
       'geochat is 90 seconds, which looks like days: rows older than 90 seconds would be deleted.',
-      expect.stringContaining('the core does not say what it has in force'),
+      expect.stringContaining("couldn't read the core's retention policy"),
     ]);
   });
 });
@@ -171,7 +171,7 @@ describe('without CORE_RETENTION_UNIT', () => {
   it('nothing set up is ok', async () =>
     expect(await measure()).toMatchObject({
       status: 'ok',
-      message: 'Nothing is ever deleted: no type has days.',
+      message: 'Nothing is deleted: no days are set.',
       data: { unit: null, policy: null, keeps_everything: true },
     }));
 
@@ -181,7 +181,7 @@ describe('without CORE_RETENTION_UNIT', () => {
     else around.retention.files.policy = policy;
     expect(await measure()).toMatchObject({
       status: 'warning',
-      message: expect.stringMatching(/CORE_RETENTION_UNIT is not set: set it to seconds for a TAK Server release/),
+      message: expect.stringMatching(/CORE_RETENTION_UNIT is not: set it to seconds for a TAK Server release/),
       data: { policy: null, overdue_runs: null, mismatch_count: 0, next_run: null },
     });
   });
@@ -217,7 +217,7 @@ describe('at a TAK Server release', () => {
     expect(await measure()).toMatchObject({
       status: 'ok',
       message: expect.stringMatching(
-        /^Kept are cot 30 days, missions 30 days\. Last run 2026-03-04 03:00:00 UTC, 7 rows/,
+        /^Kept: cot 30 days, missions 30 days\. Last run 2026-03-04 03:00:00 UTC \(7 rows\)/,
       ),
       data: { overdue_runs: 0, last_run: { state: 'done', finished_at: null } },
     });
@@ -257,7 +257,7 @@ describe('at a TAK Server release', () => {
     around.retention.isSlow = true;
     expect(await measure()).toMatchObject({
       status: 'note',
-      message: expect.stringMatching(/^cot_image, cot_thumbnail and cot_link could not be looked at in time/),
+      message: expect.stringMatching(/^couldn't check cot_image, cot_thumbnail and cot_link in time/),
       data: { references: null, not_in_time: ['references'] },
     });
   });
@@ -290,7 +290,7 @@ describe('what does not answer', () => {
     around.retention.mood = 'down';
     expect(await measure(before)).toMatchObject({
       status,
-      message: expect.stringMatching(/^the core does not say what it has in force: The core does not answer;/),
+      message: expect.stringMatching(/^couldn't read the core's retention policy: The core does not answer;/),
       data: { core_answers: false, policy_from: 'files', policy: { cot: 30 }, schedule: DEFAULT_SCHEDULE },
     });
   });
@@ -300,7 +300,7 @@ describe('what does not answer', () => {
     around.retention.databaseError = new AppError('unavailable', "The core's database does not answer");
     expect(await measure()).toMatchObject({
       status: 'warning',
-      message: expect.stringMatching(/^what a run deletes cannot be read: The core's database does not answer/),
+      message: expect.stringMatching(/^couldn't read what a run deletes: The core's database does not answer/),
     });
   });
 
@@ -309,7 +309,7 @@ describe('what does not answer', () => {
     around.retentionHistory.seenInForce = async () => Promise.reject(new AppError('unavailable', 'It is away'));
     expect(await measure()).toMatchObject({
       status: 'note',
-      message: 'earlier runs cannot be read, so nobody sees whether one is overdue: It is away.',
+      message: "couldn't read earlier runs, so overdue runs go unnoticed: It is away.",
       data: { overdue_runs: null, first_run_rows: null, book_problem: 'It is away' },
     });
   });
@@ -320,7 +320,7 @@ describe('what does not answer', () => {
       Promise.reject(new AppError('invalid', 'retention-policy.yml has a line that is no YAML.'));
     expect(await measure()).toMatchObject({
       status: 'warning',
-      message: 'the retention files of the core cannot be read: retention-policy.yml has a line that is no YAML.',
+      message: "couldn't read the retention files of the core: retention-policy.yml has a line that is no YAML.",
     });
   });
 
@@ -329,7 +329,7 @@ describe('what does not answer', () => {
     around.retention.coreRetention.runs = async () => Promise.reject(new AppError('upstream', 'It answered 500'));
     expect(await measure()).toMatchObject({
       status: 'warning',
-      message: expect.stringMatching(/^the core does not tell of its runs: It answered 500/),
+      message: expect.stringMatching(/^couldn't read the core's runs: It answered 500/),
       data: { overdue_runs: null },
     });
   });

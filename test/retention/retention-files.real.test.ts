@@ -115,8 +115,8 @@ describe('the retention files', () => {
     write(POLICY, `${text(POLICY)}# looked at\n`);
     const { messages } = await retentionFiles(data).sync(want());
     expect(messages).toEqual([
-      expect.stringMatching(/^retention-policy.yml: geochat stays as it is although GEOCHAT_RETENTION_DAYS is unset/),
-      'retention-service.yml: retention never runs again, because no variable is set any more',
+      expect.stringMatching(/^retention-policy.yml: geochat is unchanged although GEOCHAT_RETENTION_DAYS is unset/),
+      'retention-service.yml: the schedule is off, because no variable is set any more',
     ]);
     expect((await retentionFiles(data).read()).policy).toEqual({ ...KEEP_ALL, geochat: 90 });
   });
@@ -162,7 +162,7 @@ describe('a refusal', () => {
     for (const unit of [undefined, 'seconds'] as const)
       expect(await refusal(want({ unit }))).toMatchObject({
         code: 'invalid',
-        message: expect.stringMatching(/line 1: its comment says that it counts days, but the core counts seconds/),
+        message: expect.stringMatching(/line 1: its comment says it counts days, but the core counts seconds/),
       });
   });
 
@@ -190,14 +190,14 @@ describe('a refusal', () => {
     writeFileSync(join(directory, POLICY), Buffer.from([0x64, 0xff, 0xfe]));
     expect(await refusal(want())).toMatchObject({
       code: 'invalid',
-      message: expect.stringMatching(/is no text in UTF-8/),
+      message: expect.stringMatching(/is not UTF-8 text/),
     });
     rmSync(join(directory, POLICY));
     mkdirSync(join(directory, POLICY));
-    expect(await refusal(want())).toMatchObject({ code: 'invalid', message: expect.stringMatching(/is no file/) });
+    expect(await refusal(want())).toMatchObject({ code: 'invalid', message: expect.stringMatching(/is not a file/) });
     rmSync(join(directory, POLICY), { recursive: true });
     execFileSync('mkfifo', [join(directory, POLICY)]);
-    expect(await refusal(want())).toMatchObject({ code: 'invalid', message: expect.stringMatching(/is no file/) });
+    expect(await refusal(want())).toMatchObject({ code: 'invalid', message: expect.stringMatching(/is not a file/) });
   });
 
   it('meets a link in the place of a file, and a directory that leads elsewhere', async () => {

@@ -102,7 +102,7 @@ describe('GET /api/retention/preview', () => {
       rows: 0,
       exact: true,
       types: {},
-      notes: ['No days are set: a run deletes nothing.'],
+      notes: ['No days are set, so a run deletes nothing.'],
     });
   });
 
@@ -199,7 +199,7 @@ describe('a preview while something is away', () => {
     world.deps.retention.files.policy = { ...KEEP_ALL, cot: 30 };
     expect((await ask())[1]).toMatchObject({
       types: { cot: { rows: 0 } },
-      notes: ['The policy is that of the files: The core does not answer'],
+      notes: ['The policy was read from the files: The core does not answer'],
     });
     world.deps.retentionFiles.read = () => Promise.reject(UNAVAILABLE);
     expect((await ask())[0]).toBe(503);
@@ -212,7 +212,10 @@ describe('a preview while something is away', () => {
     expect((await ask('?files=30&cot=30'))[1]).toMatchObject({
       exact: false,
       types: { files: { rows: 1, exact: false }, cot: { rows: 1, exact: true } },
-      notes: [expect.stringContaining('files may be fewer: It is away.'), expect.stringContaining('estimates')],
+      notes: [
+        expect.stringContaining('so fewer files may be deleted: It is away.'),
+        expect.stringContaining('estimates'),
+      ],
     });
   });
 
@@ -220,9 +223,9 @@ describe('a preview while something is away', () => {
     world.deps.retentionHistory.runs = () => Promise.reject(UNAVAILABLE);
     world.deps.retentionHistory.days = () => Promise.reject(UNAVAILABLE);
     const [status, { notes }] = await ask('?cot=30');
-    expect([status, notes]).toEqual([200, ['How long it takes is told without the last runs: It is away.']]);
+    expect([status, notes]).toEqual([200, ['The duration is estimated without the last runs: It is away.']]);
     world.deps.retention.isSlow = true;
-    expect((await ask('?cot=30'))[1]['notes']).toContain('The rows of cot per day are not known: It is away.');
+    expect((await ask('?cot=30'))[1]['notes']).toContain('Rows of cot per day are unknown: It is away.');
   });
 });
 
@@ -244,11 +247,11 @@ describe('a preview while something hangs ends within a second', () => {
     const [status, body] = await timed();
     expect([status, body]).toMatchObject([200, { cutoff: daysAgo(30) }]);
     expect((body['notes'] as string[]).toSorted()).toEqual([
-      'Ages are counted by the clock of Holdfast: The database of the core did not answer within 0.2 s.',
-      'Figures with "exact": false are estimates: counting takes too long, or is not possible now.',
-      'How long it takes is told without the last runs: Our own database did not answer within 0.9 s.',
-      'The policy is that of the files: The core did not answer within 0.2 s.',
-      'The rows of cot per day are not known: Our own database did not answer within 0.9 s.',
+      'Ages are computed with the clock of Holdfast: The database of the core did not answer within 0.2 s.',
+      'Figures with "exact": false are estimates. Counting takes too long, or is not possible now.',
+      'Rows of cot per day are unknown: Our own database did not answer within 0.9 s.',
+      'The duration is estimated without the last runs: Our own database did not answer within 0.9 s.',
+      'The policy was read from the files: The core did not answer within 0.2 s.',
     ]);
   });
 

@@ -77,7 +77,7 @@ describe('POST /api/retention/runs', () => {
       409,
       {
         code: 'confirmation_needed',
-        detail: expect.stringMatching(/would delete 90 rows; confirm_rows allows 89\. Nothing is deleted/),
+        detail: expect.stringMatching(/would delete 90 rows; confirm_rows allows 89\. Nothing was deleted/),
         figures: { rows: 90, exact: true, confirm_rows: 89, cutoff: world.ago(30), types: { cot: 60, geochat: 30 } },
       },
     ]);
@@ -178,7 +178,7 @@ describe('POST /api/retention/runs', () => {
     world.retention.runs = [scheduled({ state: 'running', finishedAt: null })];
     expect(await order()).toMatchObject([
       409,
-      { code: 'conflict', detail: expect.stringMatching(/run of the schedule is going on at the core since /) },
+      { code: 'conflict', detail: expect.stringMatching(/scheduled run has been in progress at the core since /) },
     ]);
     expect((await world.deps.opsJobs.list({}, 0, 9)).count).toBe(0);
   });
@@ -207,7 +207,7 @@ describe('POST /api/retention/runs', () => {
       409,
       {
         code: 'not_supported',
-        detail: expect.stringContaining('Its next run by schedule is at 2026-03-05T03:00:00.000Z (0 0 3 * * *, UTC).'),
+        detail: expect.stringContaining('Its next scheduled run is at 2026-03-05T03:00:00.000Z (0 0 3 * * *, UTC).'),
       },
     ]);
     expect(requests).toEqual([['0 0 3 * * *', 'spring', 'UTC', world.around.now, 1]]);
@@ -222,7 +222,7 @@ describe('POST /api/retention/runs', () => {
     const [status, job] = await order({ confirm_rows: 0 });
     expect([status, job]).toMatchObject([
       202,
-      { state: 'succeeded', progress: 1, log: [expect.stringContaining('no type has days')], result: { rows: {} } },
+      { state: 'succeeded', progress: 1, log: [expect.stringContaining('no days are set')], result: { rows: {} } },
     ]);
     expect(world.retention.runs).toEqual([]);
     expect(retentionRecords()).toMatchObject([{ phase: 'intent' }, { phase: 'outcome', result: 'ok', intent: 1 }]);

@@ -173,7 +173,7 @@ describe('a run now', () => {
     await visitor.post('/database/runs', form);
     const answer = await visitor.post('/database/runs', form);
     expect(answer.status).toBe(409);
-    expect(text(await answer.text())).toContain('is queued already');
+    expect(text(await answer.text())).toContain('is already queued');
   });
 
   it('has nothing to confirm where nothing is older than its days', async () => {
@@ -196,6 +196,6 @@ describe('a run now', () => {
     const form = orderForm(await visitor.page('/database/runs/new'));
     visitor.deps.retention.tellsRuns = false;
     const answer = await visitor.post('/database/runs', form);
-    expect(text(await answer.text())).toContain('This core has no call that begins a run of retention.');
+    expect(text(await answer.text())).toContain('This core has no call to start a retention run.');
   });
 });

@@ -101,13 +101,13 @@ describe('GET /api/retention', () => {
     await begin(SECONDS);
     world.deps.retention.policy.missionpackages = 7 * DAY_S;
     const odd = notes(await read());
-    expect(odd).toContain('Days are set, but no schedule: nothing runs');
+    expect(odd).toContain('Days are set, but no schedule, so nothing is deleted');
     expect(odd).toContain('A TAK Server release ignores missionpackages');
     world.deps.retention.policy.missionpackages = null;
     world.deps.retention.schedule = '0 0 3 * * ?';
-    expect((await read())['notes']).toEqual(['A schedule is set, but no days: its runs delete nothing.']);
+    expect((await read())['notes']).toEqual(['A schedule is set, but no days, so its runs delete nothing.']);
     world.deps.retention.schedule = 'whenever';
-    expect(notes(await read())).toContain('cannot be told from the schedule "whenever", because it has 1 fields');
+    expect(notes(await read())).toContain('compute the next runs of the schedule "whenever", because it has 1 fields');
   });
 
   it('says where something else is in force than a variable says', async () => {
@@ -140,7 +140,7 @@ describe('GET /api/retention', () => {
     const [status, { detail }] = await ask('GET', '/api/retention');
     expect([status, detail]).toEqual([
       503,
-      'The core does not answer. Nor can its files be read: retention-policy.yml is broken',
+      "The core does not answer. Couldn't read its files either: retention-policy.yml is broken",
     ]);
   });
 
@@ -149,7 +149,7 @@ describe('GET /api/retention', () => {
     expect(await read()).toMatchObject({
       mission_archiving: null,
       problem: null,
-      notes: ['When missions are archived is not known: no such page.'],
+      notes: ["Couldn't read when missions are archived: no such page."],
     });
   });
 
@@ -190,7 +190,7 @@ describe('PUT /api/retention', () => {
   it('sets that of RETENTION_CRON instead where there is one', async () => {
     await begin({ ...SECONDS, RETENTION_CRON: '0 0 4 ? * 1' });
     const [, body] = await put({ policy: { files: 90 } });
-    expect([body['cron'], notes(body)]).toEqual(['0 0 4 ? * 0', expect.stringContaining('that of RETENTION_CRON')]);
+    expect([body['cron'], notes(body)]).toEqual(['0 0 4 ? * 0', expect.stringContaining('the one of RETENTION_CRON')]);
   });
 
   it('sets none when none was asked for, or nothing is deleted', async () => {
@@ -200,7 +200,7 @@ describe('PUT /api/retention', () => {
     expect((await put({ cron: ' - ' }))[1]).toMatchObject({ cron: '-' });
     expect((await put({ policy: { files: null } }))[1]).toMatchObject({
       cron: '-',
-      notes: ['All of this was in force already.'],
+      notes: ['These values were already in force.'],
     });
   });
 
@@ -208,13 +208,11 @@ describe('PUT /api/retention', () => {
     world.deps.retention.rows.cot = [10, 29.95, 31, 40, 50].map(daysAgo);
     const [, { notes: reported }] = await put({ policy: { cot: 30 } });
     // At 3 o'clock of the next day what is 29.95 days old now is older than 30 days.
-    expect(reported).toContain(
-      'The next run, at 2026-03-05 03:00:00 UTC, will delete 4 rows of those that are there now.',
-    );
+    expect(reported).toContain('The next run, at 2026-03-05 03:00:00 UTC, will delete 4 rows of the current ones.');
     const [, longer] = await put({ policy: { cot: 60 } });
     expect(longer['notes']).toEqual([]);
     const [, never] = await put({ policy: { cot: 39 }, cron: '-' });
-    expect(notes(never)).toContain('A run would delete 2 rows, but no schedule is set, so none runs.');
+    expect(notes(never)).toContain('A run would delete 2 rows, but no schedule is set, so nothing runs.');
     const [, again] = await put({ cron: '0 0 3 * * ?' });
     expect(notes(again)).toContain('will delete 2 rows of those');
     world.deps.retention.databaseError = new AppError('unavailable', 'The database is away.');
@@ -232,19 +230,19 @@ describe('PUT /api/retention', () => {
   });
 
   it.each([
-    [{}, '', 'There is nothing to change'],
-    [{ policy: {} }, '', 'There is nothing to change'],
+    [{}, '', 'Nothing to change.'],
+    [{ policy: {} }, '', 'Nothing to change.'],
     [{ policy: { cot: 0 } }, 'policy.cot', 'from 1 to 36500, not 0'],
     [{ policy: { cot: -1 } }, 'policy.cot', 'from 1 to 36500, not -1'],
     [{ policy: { cot: 1.5 } }, 'policy.cot', 'from 1 to 36500, not 1.5'],
     [{ policy: { cot: 36_501 } }, 'policy.cot', 'from 1 to 36500, not 36501'],
-    [{ policy: { cot: '30' } }, 'policy.cot', 'from 1 to 36500, or null to keep for ever, not "30"'],
+    [{ policy: { cot: '30' } }, 'policy.cot', 'from 1 to 36500, or null to keep forever, not "30"'],
     [{ policy: { cot: true } }, 'policy.cot', 'not true'],
     [{ policy: { tracks: 1 } }, 'policy', 'there is no type "tracks"'],
     [{ policy: 30 }, 'policy', 'must be a JSON object'],
     [{ policy: { cot: 1 }, unit: 'days' }, '', 'unknown member "unit"'],
     [{ cron: '0 0 3 * * 1' }, 'cron', 'exactly one of day-of-month and day-of-week must be ?'],
-    [{ cron: '' }, 'cron', 'must be a schedule of Quartz'],
+    [{ cron: '' }, 'cron', 'must be a Quartz schedule'],
     [{ cron: 3 }, 'cron', 'must be text'],
     [{ cron: 'x'.repeat(201) }, 'cron', 'at most 200 characters'],
   ])('refuses %j', async (body, path, words) => {
@@ -277,7 +275,7 @@ describe('PUT /api/retention', () => {
     await begin({ ...DAYS, COT_RETENTION_DAYS: '30', GEOCHAT_RETENTION_DAYS: '90', RETENTION_CRON: '0 0 3 * * ?' });
     const [status, problem] = await put(body);
     expect([status, problem['code'], problem['detail']]).toEqual([409, 'conflict', expect.stringContaining(words)]);
-    expect(problem['detail']).toMatch(/remove it and restart; then it can be set here\.$/);
+    expect(problem['detail']).toMatch(/remove it and restart to set it here\.$/);
     expect(world.deps.retention.policy).toEqual(KEEP_ALL);
   });
 

@@ -120,7 +120,7 @@ describe('the preview of a policy', () => {
     [`cot=${encodeURIComponent('"><img src=x>')}`, 'must be a whole number of days'],
     ['schedule=daily&time=25:00', 'must be a time of day such as 03:00'],
     ['schedule=weekly&weekday=XXX', 'must be a time of day'],
-    ['schedule=own&cron=nonsense', 'must be a schedule of Quartz'],
+    ['schedule=own&cron=nonsense', 'must be a Quartz schedule'],
     ['schedule=never-heard', 'must be one of the choices'],
   ])('refuses %s beside its field', async (query, words) => {
     const html = await visitor.page(`${PREVIEW}?${query}`, 422);

@@ -53,7 +53,7 @@ describe('retention that is not set up', () => {
     around.retention.databaseError = new Error('this must not be asked');
     expect(await measure()).toMatchObject({
       status: 'ok',
-      message: 'Nothing is ever deleted: no type has days.',
+      message: 'Nothing is deleted: no days are set.',
       details: [],
       data: { unit: 'days', keeps_everything: true, overdue_runs: null, first_run_rows: null, last_run: null },
     });
@@ -63,7 +63,7 @@ describe('retention that is not set up', () => {
     await keeping({});
     expect(await measure()).toMatchObject({
       status: 'ok',
-      message: 'Nothing is ever deleted: no type has days. The schedule 0 0 3 * * ? deletes nothing.',
+      message: 'Nothing is deleted: no days are set. The schedule 0 0 3 * * ? deletes nothing.',
       data: { next_run: '2026-03-05T03:00:00.000Z', overdue_runs: null },
     });
   });
@@ -82,7 +82,7 @@ describe('retention that does what it should', () => {
     expect(await measure()).toMatchObject({
       status: 'ok',
       message:
-        'Kept are cot 30 days, geochat 90 days. Last run 2026-03-04 03:00:00 UTC, 1234 rows, next 2026-03-05 03:00:00 UTC.',
+        'Kept: cot 30 days, geochat 90 days. Last run 2026-03-04 03:00:00 UTC (1234 rows), next 2026-03-05 03:00:00 UTC.',
       details: [],
       data: {
         time_zone: 'UTC',
@@ -124,7 +124,7 @@ describe('days without a schedule', () => {
     around.retention.rows.cot = [atDay(-400)];
     expect(await measure()).toMatchObject({
       status: 'note',
-      message: 'there are days, but no schedule: nothing is deleted until RETENTION_CRON or cron is set.',
+      message: 'days are set, but no schedule: nothing is deleted until RETENTION_CRON or cron is set.',
       data: { overdue_runs: 0, next_run: null },
     });
   });
@@ -154,8 +154,7 @@ describe('a run that is due', () => {
     ran('2026-03-02T03:00:00.000Z');
     expect(await measure()).toMatchObject({
       status: 'critical',
-      message:
-        'the schedule 0 0 3 * * ?: 2 runs have not begun, the first was due at 2026-03-03 03:00:00 UTC; critical from 2.',
+      message: 'the schedule 0 0 3 * * ?: 2 runs did not start, first due at 2026-03-03 03:00:00 UTC; critical from 2.',
       data: { overdue_since: '2026-03-03T03:00:00.000Z' },
     });
   });
@@ -200,7 +199,7 @@ describe('a run that is due', () => {
     await keeping({ cot: 30 }, '* * * * * ?');
     expect(await measure()).toMatchObject({
       status: 'critical',
-      message: expect.stringContaining('100 runs or more have not begun'),
+      message: expect.stringContaining('100 runs or more did not start'),
       data: { overdue_runs: 100 },
     });
   });
@@ -216,9 +215,7 @@ describe('rows that a run left', () => {
     around.retention.rows.cot = [atDay(-31)];
     expect(await measure()).toMatchObject({
       status: 'warning',
-      message: expect.stringMatching(
-        /^rows of cot are older than the limit of the last run, which said that it is done/,
-      ),
+      message: expect.stringMatching(/^rows of cot are older than the limit of the last successful run/),
       data: { rows_over_age: ['cot'] },
     });
   });
@@ -240,10 +237,7 @@ describe('rows that a run left', () => {
   it('are not known where a look takes too long, which is a note and never ok', async () => {
     around.retention.isSlow = true;
     const { status, message, data } = await measure();
-    expect([status, message]).toEqual([
-      'note',
-      'cot could not be looked at in time, so nobody sees whether the last run left rows.',
-    ]);
+    expect([status, message]).toEqual(['note', "couldn't check cot in time for rows that the last run left."]);
     const types = data['types'] as { name: string; over_age: boolean | null }[];
     expect(types.find(({ name }) => name === 'cot')?.over_age).toBeNull();
     expect(data).toMatchObject({ rows_over_age: [], not_in_time: ['cot'] });
@@ -270,7 +264,7 @@ describe('the last run', () => {
     ran(LAST_NIGHT, { state: 'failed', error: 'no space left on device.' });
     expect(await measure()).toMatchObject({
       status: 'warning',
-      message: 'the last run, of 2026-03-04 03:00:00 UTC, has failed: no space left on device.',
+      message: 'the last run (2026-03-04 03:00:00 UTC) failed: no space left on device.',
     });
   });
 
@@ -284,7 +278,7 @@ describe('the last run', () => {
     'that was interrupted is a warning, and the next one deletes the rest, which is said once: %s',
     async (error, says) => {
       ran(LAST_NIGHT, { state: 'interrupted', error });
-      expect((await measure()).message).toBe(`the last run, of 2026-03-04 03:00:00 UTC, was interrupted: ${says}.`);
+      expect((await measure()).message).toBe(`the last run (2026-03-04 03:00:00 UTC) was interrupted: ${says}.`);
     },
   );
 
@@ -317,7 +311,7 @@ describe('a first run', () => {
     expect([found, data['first_run_rows']]).toEqual([status, rows]);
     if (status === 'note')
       expect(message).toMatch(
-        /^the first run with these days, at 2026-03-05 03:00:00 UTC, will delete 1000001 rows; look at/,
+        /^the first run with these days, at 2026-03-05 03:00:00 UTC, will delete 1000001 rows; check GET/,
       );
   });
 

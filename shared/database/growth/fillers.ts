@@ -1,4 +1,4 @@
-// Who fills the core's database: asked of the rows of a last while, in a bounded question that is not asked each time.
+// Finds the senders that fill the core's database from recent rows, with a bounded, cached query.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes } from '@holdfast/kit/format';
@@ -13,21 +13,21 @@ export interface FillersDeps {
 
 export interface SeenFillers {
   fillers: Fillers | null;
-  /** Why they are not known. */
+  /** Why they are unknown; null if they are known. */
   problem: string | null;
 }
 
-/** With a pace: what came while it went on. */
+/** With a pace: the time that it covers. */
 export const PACE_SECONDS = 600;
 
 const WITHIN_MS = 4_000;
-/** Who could not answer is asked again soon. */
+/** A failure is cached for a shorter time. */
 const PROBLEM_KEPT_MS = 120_000;
-/** A UID or a type with less of it is nothing to name. */
+/** A UID or type with a smaller share is not named. */
 const NAMED = 0.3;
-/** Whoever sends less is any of many. */
+/** A sender with a smaller share is one of many. */
 const MENTIONED = 0.05;
-/** Events that are less of the growth than this do not explain it. */
+/** Events with a smaller share of the growth do not explain it. */
 const EXPLAINS = 0.3;
 
 const remembered = new WeakMap<object, Map<number, { atMs: number; seen: SeenFillers }>>();
@@ -49,13 +49,13 @@ export async function seenFillers(deps: FillersDeps, seconds: number, keptMs: nu
   return seen;
 }
 
-/** Whether that is mostly what grows. */
+/** Names the largest sender or type, and says if events explain only a part of the growth. */
 export function formatFillers({ fillers, problem }: SeenFillers, growthPerDay: number): string {
-  if (fillers === null) return `who fills it is not known: ${problem}`;
-  if (fillers.sampled === 0) return 'no event came in that time, so something else fills it';
+  if (fillers === null) return `largest senders unknown: ${problem}`;
+  if (fillers.sampled === 0) return 'no events arrived in that time, so something else fills it';
   const perDay = (fillers.bytes / fillers.seconds) * (DAY_MS / 1000);
   const part = perDay / growthPerDay;
-  const little = part < EXPLAINS ? `events are about ${percent(part)} of that; ` : '';
+  const little = part < EXPLAINS ? `events are about ${percent(part)} of it; ` : '';
   return little + formatWho(fillers);
 }
 
@@ -65,7 +65,7 @@ function formatWho({ uids, types }: Fillers): string {
   const ofType = type === undefined ? '' : `${percent(type.share)} of ${EVENTS} are ${type.name}`;
   if (uid === undefined) return ofType;
   const most = uid.share < MENTIONED ? '' : ` (${formatUid(uid)} sends most, ${percent(uid.share)})`;
-  return `${ofType === '' ? '' : `${ofType}, `}no UID sends much more than the others${most}`;
+  return `${ofType === '' ? '' : `${ofType}, `}no UID stands out${most}`;
 }
 
 const EVENTS = 'the bytes of events';

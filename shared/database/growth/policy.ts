@@ -1,5 +1,5 @@
-// Which retention would hold the size of the core's database: puts together what Holdfast remembers of tables and of rows per day, and
-// what the core has in force.
+// Suggests a retention that would hold the size of the core's database, from kept table sizes, rows per day and the
+// policy in force.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { maxDays, NEVER, type OwnedType } from '@holdfast/kit/retention';
@@ -29,7 +29,7 @@ const TABLES: Record<OwnedType, string> = { cot: 'cot_router', geochat: 'cot_rou
 const LATELY_DAYS = 7;
 const IN_FORCE_WITHIN_MS = 2_000;
 
-/** Never rejects. `warningPct`: the use of the disk that must not be reached; `mostBytes`: a size that must not be, either. */
+/** Never rejects. `warningPct`: the disk use that must not be reached; `maxBytes`: a size that must not be reached. */
 export async function holdingPolicy(
   deps: GrowthPolicyDeps,
   report: GrowthReport,
@@ -39,9 +39,7 @@ export async function holdingPolicy(
   const holding = report.mounts.find(({ holdsDatabase }) => holdsDatabase);
   const { growth } = report.database;
   if (growth === undefined || holding === undefined || report.databaseBytes === null)
-    return unknownPolicy(
-      `which retention would hold the size is not known: ${report.database.reason ?? 'too few samples'}`,
-    );
+    return unknownPolicy(`no retention suggestion: ${report.database.reason ?? 'too few samples'}`);
   try {
     const isPace = growth.basis === 'pace';
     const [types, inForce, others] = await Promise.all([
@@ -61,11 +59,11 @@ export async function holdingPolicy(
       ...others,
     });
   } catch (error) {
-    return unknownPolicy(`which retention would hold the size is not known: ${messageOf(error).replace(/\.$/, '')}`);
+    return unknownPolicy(`no retention suggestion: ${messageOf(error).replace(/\.$/, '')}`);
   }
 }
 
-/** The rest of the disk takes what it takes now. */
+/** Assumes that everything else on the disk keeps its size. */
 function budgetOf(databaseBytes: number, { sample, roomBytes }: MountForecast, warningPct: number): number {
   const keptFree = sample.total_bytes * (1 - warningPct / 100);
   return databaseBytes + roomBytes - keptFree;
@@ -102,17 +100,17 @@ type StoredTypes = Record<OwnedType, StoredType>;
 
 function mustBeCounted(types: StoredTypes): StoredTypes {
   if (types.cot.rowsPerDay + types.geochat.rowsPerDay === 0)
-    throw new Error('no whole day of events has been counted lately');
+    throw new Error('no full day of events has been counted lately');
   return types;
 }
 
-/** As if what the database gains now were events. */
+/** Treats all current growth as events. */
 function atPace(types: StoredTypes, bytesPerDay: number): StoredTypes {
   const bytes = Math.max(1, types.cot.bytes);
   return { ...types, cot: { bytes, rows: 1, rowsPerDay: bytesPerDay / bytes } };
 }
 
-/** Undefined where it is not known; without a schedule nothing is deleted. */
+/** Undefined if unknown; without a schedule nothing is deleted. */
 async function daysInForce(deps: GrowthPolicyDeps): Promise<PolicyFacts['inForce']> {
   const { unit } = deps.wanted.retention;
   if (unit === undefined) return undefined;

@@ -1,5 +1,5 @@
-// How fast the core's database and the disks grow, and when there is no room left, from the samples that Holdfast has kept. What was
-// found is remembered for a moment, so that whoever asks a live module often does not read two months of samples each time.
+// Forecasts the growth of the core's database and of the disks from kept samples.
+// The report is cached briefly, so that frequent requests do not read two months of samples each time.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatDuration } from '@holdfast/kit/format';
@@ -23,7 +23,7 @@ export interface GrowthDeps {
   now: () => Date;
 }
 
-/** What is shown. Days have two digits; null where there is no date. */
+/** The figures to show. Days have two digits; null if there is no date. */
 export interface GrowthFigures {
   growth_bytes_per_day: number | null;
   full_in_days: number | null;
@@ -32,15 +32,15 @@ export interface GrowthFigures {
   basis: 'trend' | 'pace' | 'none';
   /** ISO 8601: of the first sample that counts. */
   samples_since: string | null;
-  /** Why there is no date. */
+  /** Why there is no date; null if there is one. */
   reason: string | null;
 }
 
-/** One growth, and when it leaves no room. */
+/** A growth rate with its forecast. */
 export interface Forecast {
   growth: Growth | undefined;
   full: FullIn | undefined;
-  /** Why there is no date. */
+  /** Why there is no date; null if there is one. */
   reason: string | null;
 }
 
@@ -49,29 +49,29 @@ export interface MountForecast extends Forecast {
   holdsDatabase: boolean;
   /** The newest sample of it. */
   sample: MountSample;
-  /** What is free, but for WAL that is still to come. */
+  /** Free bytes, minus WAL still to come. */
   roomBytes: number;
 }
 
 export interface GrowthReport {
-  /** Of the database itself; when full: the disk that holds it. */
+  /** Growth of the database itself; `full` is about the disk that holds it. */
   database: Forecast;
   databaseBytes: number | null;
   mounts: MountForecast[];
-  /** Why nothing is known. */
+  /** Why nothing is known; null if something is. */
   problem: string | null;
 }
 
-/** A pace that would take longer is an ordinary hour of the day. */
+/** A pace that would take longer to fill the disk is ordinary daytime traffic. */
 const PACE_DAYS = 1;
-/** Of what is free: for each byte that is stored WAL grows by three at most, and where little comes by nothing. */
+/** The fraction of free bytes that always counts as room: WAL grows by at most three bytes per stored byte. */
 const MIN_ROOM = 0.25;
-/** From older samples nothing is said of now. */
+/** Older samples say nothing about now. */
 const FRESH_MS = HOUR_MS;
 const REMEMBERED_MS = 50_000;
-/** A disk is told to be full whatever our own database does. */
+/** The forecast must not wait for our own database. */
 const SAMPLES_WITHIN_MS = 3_000;
-const TOO_FEW = 'growth is known after 6 hours of samples';
+const TOO_FEW = 'a forecast needs 6 hours of samples';
 const NONE: Forecast = { growth: undefined, full: undefined, reason: TOO_FEW };
 
 const remembered = new WeakMap<object, { atMs: number; report: GrowthReport }>();
@@ -86,13 +86,13 @@ export async function growthReport({ growthHistory, now }: GrowthDeps): Promise<
     growthHistory.samples(since),
   ).then(
     (samples) => reportFrom(samples, nowMs),
-    (error: unknown) => unknownReport(`growth is not known: ${messageOf(error).replace(/\.$/, '')}`),
+    (error: unknown) => unknownReport(`growth is unknown: ${messageOf(error).replace(/\.$/, '')}`),
   );
   remembered.set(growthHistory, { atMs: nowMs, report });
   return report;
 }
 
-/** The disk of the database would be full within a day, at the pace that it has at that time. */
+/** True if the disk of the database would be full within a day at the pace of that time. */
 export function fillsAtPace(samples: readonly GrowthSample[], nowMs: number): boolean {
   return reportFrom(samples, nowMs).database.growth?.basis === 'pace';
 }
@@ -101,7 +101,7 @@ function unknownReport(problem: string): GrowthReport {
   return { database: { ...NONE, reason: problem }, databaseBytes: null, mounts: [], problem };
 }
 
-/** Two months are thousands of samples: each time is read once. */
+/** A sample with its time parsed once: two months are thousands of samples. */
 interface Timed extends Omit<GrowthSample, 'at'> {
   atMs: number;
 }
@@ -115,7 +115,7 @@ function reportFrom(all: readonly GrowthSample[], nowMs: number): GrowthReport {
   const last = samples.at(-1);
   if (last === undefined) return { ...unknownReport(TOO_FEW), problem: null };
   const oldMs = nowMs - last.atMs;
-  if (oldMs > FRESH_MS) return unknownReport(`growth is not known: the last sample is ${formatDuration(oldMs)} old`);
+  if (oldMs > FRESH_MS) return unknownReport(`growth is unknown: the last sample is ${formatDuration(oldMs)} old`);
   const points = databasePoints(samples);
   const pace = paceOf(points, nowMs);
   const mounts = last.mounts.map((sample) => mountForecast(sample, { samples, last, pace, nowMs }));
@@ -128,8 +128,7 @@ function reportFrom(all: readonly GrowthSample[], nowMs: number): GrowthReport {
 }
 
 function databaseForecast(growth: Growth | undefined, holding: MountForecast | undefined): Forecast {
-  if (holding === undefined)
-    return { growth, full: undefined, reason: 'it is not known on which file system the database lies' };
+  if (holding === undefined) return { growth, full: undefined, reason: "the database's file system is unknown" };
   return { growth, full: holding.full, reason: growth === undefined ? TOO_FEW : holding.reason };
 }
 
@@ -151,8 +150,8 @@ function mountForecast(sample: MountSample, { samples, last, pace, nowMs }: Seen
   const growth = trendOf(usedPoints(sample, samples), nowMs);
   if (growth === undefined) return { ...of, ...NONE };
   const full = fullIn(growth, roomBytes);
-  if (full === undefined) return { ...of, growth, full, reason: 'it is not filling' };
-  if (full.days > MAX_DAYS) return { ...of, growth, full: undefined, reason: 'it takes more than 2 years' };
+  if (full === undefined) return { ...of, growth, full, reason: 'the disk is not filling up' };
+  if (full.days > MAX_DAYS) return { ...of, growth, full: undefined, reason: 'more than 2 years until full' };
   return { ...of, growth, full, reason: null };
 }
 
@@ -168,7 +167,7 @@ function databasePoints(samples: readonly Timed[]): Point[] {
   return samples.flatMap(({ atMs, database_bytes: bytes }) => (bytes === null ? [] : [{ atMs, bytes }]));
 }
 
-/** What is used of it, without WAL, which comes and goes by itself. */
+/** Used bytes without WAL, which comes and goes by itself. */
 function usedPoints({ mount, holds_wal: holdsWal }: MountSample, samples: readonly Timed[]): Point[] {
   const subtracts = holdsWal && samples.some(({ wal_bytes: wal }) => wal !== null);
   return samples.flatMap(({ atMs, mounts, wal_bytes: wal }) => {
@@ -200,7 +199,7 @@ export interface GrownTable {
   schema: string;
   table: string;
   bytes: number;
-  /** In the days that are known, seven at most. */
+  /** Over the known days, at most seven. */
   grown_bytes: number;
   grown_days: number;
 }
@@ -208,7 +207,7 @@ export interface GrownTable {
 const TABLE_DAYS = 7;
 const MAX_TABLES = 10;
 
-/** The tables that grew most in the last seven days; empty until two days are known. Rejects as the port does. */
+/** The tables that grew most in the last seven days; empty until two days are known. Rejects like the port. */
 export async function grownTables({ growthHistory, now }: GrowthDeps): Promise<GrownTable[]> {
   const nowMs = now().getTime();
   const days = await growthHistory.tables(dayOf(nowMs - TABLE_DAYS * DAY_MS));

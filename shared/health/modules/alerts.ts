@@ -1,4 +1,4 @@
-// Whether alerts reach anybody: what waits to be sent, what was given up, and the sign of life for a monitor elsewhere.
+// Checks that alerts reach their recipients, and that the heartbeat to an external monitor works.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
@@ -6,13 +6,13 @@ import type { Alerts, AlertSummary } from '../../alerts/port.ts';
 import type { Finding } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
 
-/** Every figure is null while the database does not answer: what waits there cannot be seen then. */
+/** Every figure is null while the database is unavailable. */
 type MaybeSummary = { [K in keyof AlertSummary]: AlertSummary[K] | null };
 
 interface AlertsData extends MaybeSummary {
-  /** Why the figures are missing. */
+  /** Why the figures are missing; null if they are known. */
   unknown_because: string | null;
-  /** Why a restart without the database would forget something. */
+  /** Why a restart without the database would lose alerts; null if it would not. */
   journal_error: string | null;
   email_recipients: number;
   sms_recipients: number;
@@ -22,16 +22,16 @@ interface AlertsData extends MaybeSummary {
   heartbeat_error: string | null;
 }
 
-/** A mail server that restarts is nothing to report. */
+/** Shorter delays are not reported: a mail server may be restarting. */
 const LONG_PENDING_SECONDS = 120;
 const HEARTBEATS_MISSED = 3;
 
 export const alerts = healthModule<AlertsData>({
   name: 'alerts',
   remedy: [
-    'Send a test: curl -u webadmin -X POST -H "content-type: application/json" -d \'{"channel":"email"}\' http://127.0.0.1:8080/api/ops/alerts/test',
-    'GET /api/alerts shows what waits, and what the mail or SMS service answered.',
-    'Correct ALERT_EMAIL_TO, SMTP_URL and their companions in .env, then restart; what waits is sent then.',
+    'Send a test alert: curl -u webadmin -X POST -H "content-type: application/json" -d \'{"channel":"email"}\' http://127.0.0.1:8080/api/ops/alerts/test',
+    'See GET /api/alerts for pending alerts and the answers of the mail or SMS service.',
+    'Correct ALERT_EMAIL_TO, SMTP_URL and the related settings in .env, then restart. Pending alerts are sent then.',
   ],
 
   async read({ alerts: store, recipients, heartbeat }) {
@@ -53,34 +53,33 @@ export const alerts = healthModule<AlertsData>({
     const reason = data.pending_reason ?? 'not tried yet';
     const note = (says: string): Finding => ({ kind: 'fact', status: 'note', says });
     const findings: Finding[] = [];
-    if (data.unknown_because !== null) findings.push(note(`what waits cannot be seen: ${data.unknown_because}`));
+    if (data.unknown_because !== null) findings.push(note(`couldn't read pending alerts: ${data.unknown_because}`));
     if (unreached !== null && unreached > 0)
-      findings.push(note(`${counted(unreached, 'alert')} reached nobody within three days: ${data.failed_reason}`));
+      findings.push(note(`${counted(unreached, 'alert')} reached no recipient within 3 days: ${data.failed_reason}`));
     else if (failed !== null && failed > 0)
-      findings.push(note(`${counted(failed, 'alert')} did not reach everybody: ${data.failed_reason}`));
-    if (pending !== null && pending > 0 && nobody(data))
-      findings.push(note(`${counted(pending, 'alert')} to be sent, and nobody is set up any more`));
+      findings.push(note(`${counted(failed, 'alert')} didn't reach every recipient: ${data.failed_reason}`));
+    if (pending !== null && pending > 0 && hasNoRecipients(data))
+      findings.push(note(`${counted(pending, 'alert')} pending, but there are no recipients any more`));
     else if (oldest !== null && oldest >= LONG_PENDING_SECONDS)
-      findings.push(note(`${counted(pending ?? 0, 'alert')} still to be sent: ${reason}`));
+      findings.push(note(`${counted(pending ?? 0, 'alert')} pending: ${reason}`));
     else if (partly !== null && partly > 0)
-      findings.push(note(`${counted(partly, 'alert')} has not reached everybody yet: ${reason}`));
-    if (data.journal_error !== null)
-      findings.push(note(`alerts cannot be kept beside the database: ${data.journal_error}`));
+      findings.push(note(`${counted(partly, 'alert')} delivered only to some recipients: ${reason}`));
+    if (data.journal_error !== null) findings.push(note(`couldn't write the alert journal: ${data.journal_error}`));
     if ((data.heartbeat_failures_in_row ?? 0) >= HEARTBEATS_MISSED) findings.push(note(`${data.heartbeat_error}`));
     return findings;
   },
 
   well(data) {
-    if (nobody(data)) return 'Nobody is told: neither ALERT_EMAIL_TO nor ALERT_SMS_TO is set.';
+    if (hasNoRecipients(data)) return 'No alert recipients: set ALERT_EMAIL_TO or ALERT_SMS_TO.';
     const { email_recipients: email, sms_recipients: sms } = data;
     const who = [email > 0 ? `${email} by e-mail` : '', sms > 0 ? `${sms} by SMS` : ''].filter((part) => part !== '');
-    return `Told are ${who.join(' and ')}; ${data.pending ? counted(data.pending, 'alert') : 'nothing'} to be sent.`;
+    return `Recipients: ${who.join(' and ')}. ${data.pending ? counted(data.pending, 'alert') : 'No alerts'} pending.`;
   },
 
-  trend: { name: 'waiting to be sent', unit: 'count', figureOf: ({ pending }) => pending },
+  trend: { name: 'alerts pending', unit: 'count', figureOf: ({ pending }) => pending },
 });
 
-function nobody({
+function hasNoRecipients({
   email_recipients: email,
   sms_recipients: sms,
 }: Pick<AlertsData, 'email_recipients' | 'sms_recipients'>): boolean {
@@ -98,7 +97,7 @@ const UNKNOWN: MaybeSummary = {
   last_sent_at: null,
 };
 
-/** A database that does not answer is a matter of the module `database`. */
+/** An unavailable database is reported by the module `database`. */
 async function summaryOf(store: Pick<Alerts, 'summary'>): Promise<MaybeSummary & { unknown_because: string | null }> {
   return store.summary().then(
     (summary) => ({ ...summary, unknown_because: null }),

@@ -1,5 +1,5 @@
-// Dead rows per table with what holds up their removal, and whether autovacuum runs with the settings that were asked for.
-// Small tables are listed and do not count.
+// Checks dead rows per table, what blocks their removal, and the autovacuum settings.
+// Small tables are listed but do not count.
 
 import { counted, percentageOf, rounded, formatUtc } from '@holdfast/kit/format';
 import { asciiLine, shortened } from '@holdfast/kit/text';
@@ -17,14 +17,11 @@ import {
 import { type Fact, type Finding, limitsOf } from '../evaluate.ts';
 import { AS_SUPERUSER, healthModule } from '../module.ts';
 
-/** Whatever is younger is ordinary work, unless a vacuum came after it and had to leave rows. */
+/** A younger transaction is ordinary work, unless a vacuum ran after it began and had to leave rows. */
 const LONG_SECONDS = 60;
 const MAX_NAME = 60;
 
-/**
- * What holds up the cleaning of a table with many dead rows, and the command that ends it.
- * The oldest that holds up this table; undefined when nothing does.
- */
+/** The oldest holder that blocks the cleanup of this table; undefined if there is none. */
 export function holderOf(
   table: Pick<TableStatistics, 'last_vacuum' | 'last_autovacuum'>,
   holders: readonly VacuumHolder[],
@@ -45,17 +42,15 @@ export function formatHolder({ kind, name, user, application, since }: VacuumHol
 }
 
 export function holderRemedy({ kind, name }: VacuumHolder): string {
-  if (kind === 'transaction') return `If nobody needs that transaction, end it: SELECT pg_terminate_backend(${name});`;
-  if (kind === 'prepared transaction') return `If nobody will finish that transaction: ROLLBACK PREPARED ${name};`;
-  return `If nothing uses that slot any more: SELECT pg_drop_replication_slot(${name});`;
+  if (kind === 'transaction') return `If that transaction is not needed, end it: SELECT pg_terminate_backend(${name});`;
+  if (kind === 'prepared transaction')
+    return `If that transaction will never be finished, end it: ROLLBACK PREPARED ${name};`;
+  return `If nothing uses that slot any more, drop it: SELECT pg_drop_replication_slot(${name});`;
 }
 
-/**
- * What differs from the settings that autovacuum was asked to have, for the server and for single tables, each with the
- * command that takes it back; and whether it was asked to have PostgreSQL's own.
- */
+/** A server setting that differs from the requested one. */
 export interface SettingDiffers extends TuningDifference {
-  /** Where it comes from; undefined when the server does not know the setting. */
+  /** Where it comes from; undefined if the server does not know the setting. */
   origin?: SettingOrigin | undefined;
 }
 
@@ -68,16 +63,16 @@ export function settingFacts(differ: readonly SettingDiffers[]): Fact[] {
   }));
 }
 
-/** Of a table that is large enough to count: autovacuum is off for it, or waits longer or works slower than was asked for. */
-/** What ALTER TABLE ... SET has set. */
+/** The options of one table that ALTER TABLE ... SET has set. */
 export type OwnSettings = Pick<TableStatistics, 'schema' | 'table' | 'options'>;
 
+/** Large tables whose own options turn autovacuum off, delay it or slow it down. */
 export function tableFacts(tables: readonly OwnSettings[], tuning: DatabaseTuning): Fact[] {
   return tables.flatMap((table) => {
     const worse = Object.entries(table.options).filter(([name, value]) => isWorse(name, value, tuning));
     if (worse.length === 0) return [];
     const name = `${quoted(table.schema)}.${quoted(table.table)}`;
-    const says = `${table.schema}.${table.table} has settings of its own: ${worse.map(([option, value]) => `${option}=${value}`).join(', ')}`;
+    const says = `${table.schema}.${table.table} overrides autovacuum settings: ${worse.map(([option, value]) => `${option}=${value}`).join(', ')}`;
     const remedy = `ALTER TABLE ${name} RESET (${worse.map(([option]) => option).join(', ')});`;
     return [{ kind: 'fact', status: 'warning', says, remedy }];
   });
@@ -93,7 +88,7 @@ function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** What to say where PostgreSQL's own values were asked for; empty where none was. */
+/** Names the settings that use PostgreSQL's stock values; empty if none does. */
 export function formatStock(tuning: DatabaseTuning): string {
   const names = settingsAtStock(tuning);
   if (names.length === 0) return '';
@@ -103,18 +98,20 @@ export function formatStock(tuning: DatabaseTuning): string {
   return `stock value of ${names.map((name) => `${TUNING_VARIABLES[name]} (${wanted[name]})`).join(' and ')}${waits}`;
 }
 
-/** For a table with too many dead rows. */
+/** The remedy for a table with too many dead rows under stock values. */
 export function stockRemedy(tuning: DatabaseTuning): string {
   const names = settingsAtStock(tuning);
   if (names.length === 0) return '';
   const tuned = wantedSettings(TUNED);
   const better = names.map((name) => `${TUNING_VARIABLES[name]}=${tuned[name]}`);
-  const reason = names.includes('autovacuum_vacuum_scale_factor') ? 'let it come to that' : 'make autovacuum slower';
+  const reason = names.includes('autovacuum_vacuum_scale_factor')
+    ? 'allow that many dead rows'
+    : 'make autovacuum slower';
   return `Stock settings ${reason}: set ${better.join(' ')} (the tuned defaults) and restart the stack.`;
 }
 
 interface Table extends Omit<TableStatistics, 'options'> {
-  /** Of dead and live rows together, 0..100. */
+  /** Percentage of all rows, 0 to 100. */
   dead_pct: number;
 }
 
@@ -123,31 +120,31 @@ interface AutovacuumData {
   dead_tuples: number;
   live_tuples: number;
   tables: Table[];
-  /** Large tables with settings of their own. */
+  /** Large tables with options of their own. */
   own_settings: OwnSettings[];
   settings: Record<string, string | number>;
   settings_wanted: Record<string, string | number>;
   settings_differ: SettingDiffers[];
-  /** True when all three variables ask for PostgreSQL's own values. */
+  /** True if all three variables request PostgreSQL's stock values. */
   settings_stock: boolean;
   tuning: DatabaseTuning;
-  /** The oldest first; empty where no table has many dead rows. */
+  /** Oldest first; empty if no table has many dead rows. */
   holders: VacuumHolder[];
   transaction_age: number;
 }
 
 const NO_ORIGINS: Readonly<Record<string, SettingOrigin>> = {};
 
-/** Long before the server stops at two thousand million, and long after autovacuum should have prevented it. */
+/** Far above what autovacuum should allow, and far below the two billion at which the server stops. */
 const OLD_TRANSACTIONS = 1_000_000_000;
 
 export const autovacuum = healthModule<AutovacuumData>({
   name: 'autovacuum',
 
   remedy: [
-    'After a large deletion wait ten minutes: autovacuum starts by itself.',
-    "Look for an old transaction that holds it up: SELECT pid, usename, xact_start FROM pg_stat_activity WHERE xact_start < now() - interval '1 hour'; and end a forgotten one with SELECT pg_terminate_backend(PID);",
-    'Clean the table that the alert names by hand, which stops nobody\'s work: POST /api/ops/database/vacuum with {"mode": "standard", "tables": ["SCHEMA.TABLE"]} (docs/database.md).',
+    'After a large deletion, wait ten minutes. Autovacuum starts by itself.',
+    "Look for an old transaction that blocks it: SELECT pid, usename, xact_start FROM pg_stat_activity WHERE xact_start < now() - interval '1 hour'; and end a forgotten one with SELECT pg_terminate_backend(PID);",
+    'Vacuum the table that the alert names; clients are not affected: POST /api/ops/database/vacuum with {"mode": "standard", "tables": ["SCHEMA.TABLE"]} (docs/database.md).',
     AS_SUPERUSER,
   ],
 
@@ -157,7 +154,7 @@ export const autovacuum = healthModule<AutovacuumData>({
       tables.reduce((total, table) => total + of(table), 0);
     const differ = tuningDifferences(settings, tuning);
     const from = Number(modules['autovacuum']?.['warning']);
-    // Asked for only where there is something to explain: they take longer than all the rest.
+    // Requested only when needed: they take longer than everything else.
     const [origins, holders] = await Promise.all([
       differ.length === 0 ? NO_ORIGINS : coreDatabase.settingOrigins(differ.map(({ name }) => name)),
       tables.some((table) => table.dead_tuples >= least && deadPercentage(table) >= from)
@@ -204,12 +201,12 @@ export const autovacuum = healthModule<AutovacuumData>({
 
   well({ table_count, dead_tuples, tuning }) {
     const stock = formatStock(tuning);
-    const dead = `${counted(table_count, 'table')} with ${counted(dead_tuples, 'dead row')} in all`;
-    return `${dead}; none needs attention${stock === '' ? '' : ` (${stock})`}.`;
+    const dead = `${counted(dead_tuples, 'dead row')} in ${counted(table_count, 'table')}`;
+    return `${dead}. No table needs attention${stock === '' ? '' : ` (${stock})`}.`;
   },
 
   trend: {
-    name: 'dead rows of the worst table',
+    name: 'dead rows in the worst table',
     unit: 'percent',
     limits: limitsOf,
     figureOf: ({ tables }, { AUTOVACUUM_MIN_DEAD_TUPLES: least }) =>
@@ -229,7 +226,7 @@ function explained(table: Table, { holders, tuning }: AutovacuumData): { says: s
   const stock = formatStock(tuning);
   const says = [
     `${dead_pct} % of its rows are dead (${dead_tuples} of ${dead_tuples + live_tuples})`,
-    ...(holder === undefined ? [] : [`held up by ${formatHolder(holder)}`]),
+    ...(holder === undefined ? [] : [`cleanup blocked by ${formatHolder(holder)}`]),
     ...(stock === '' ? [] : [stock]),
   ].join('; ');
   const remedy = [...(holder === undefined ? [] : [holderRemedy(holder)]), stockRemedy(tuning)].join(' ').trim();
@@ -238,9 +235,9 @@ function explained(table: Table, { holders, tuning }: AutovacuumData): { says: s
 
 function ageFacts(age: number): Fact[] {
   if (age < OLD_TRANSACTIONS) return [];
-  const says = `the oldest row is ${age} transactions old: at 2,000,000,000 the server stops taking writes`;
+  const says = `the oldest row is ${age} transactions old; at 2,000,000,000 the server stops accepting writes`;
   const remedy =
-    'As the owner or a superuser, in the core database: VACUUM (FREEZE, VERBOSE); and end what holds it up.';
+    'As the owner or a superuser, run in the core database: VACUUM (FREEZE, VERBOSE); and end what blocks it.';
   return [{ kind: 'fact', status: 'warning', says, remedy }];
 }
 

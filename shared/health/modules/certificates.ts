@@ -1,5 +1,5 @@
-// Everything that ends: the CA, the core's server certificate, those of services, devices and people with their owners; whether
-// the revocation list is there, signed by that CA, and in force; and whether every revocation is proven.
+// Checks the expiry of the CA, server, service, device and user certificates, the revocation list, and that every
+// revocation is proven.
 
 import { counted } from '@holdfast/kit/format';
 import { HOUR_MS } from '@holdfast/kit/time';
@@ -27,7 +27,7 @@ interface CertificateState {
   kind: CertificateKind;
   subject: string | null;
   expires_at: string | null;
-  /** Whole days, rounded down; null when the file cannot be read. */
+  /** Whole days, rounded down; null if the file can't be read. */
   days_left: number | null;
   problem: string | null;
 }
@@ -45,11 +45,11 @@ interface CertificatesData {
   least_days_left: number | null;
   certificates: CertificateState[];
   revocation_list: RevocationListState | null;
-  /** Those that may be used, of people, devices and programs; null while the core could not be asked. */
+  /** Usable certificates of users, devices and programs; null while the core is unavailable. */
   issued_count: number | null;
   issued: IssuedCertificate[];
   issued_problem: string | null;
-  /** Revocations that are wanted and not proven. */
+  /** Requested revocations that are not proven yet. */
   unproven_count: number;
   unproven: UnprovenRevocation[];
   canary: Revocations['canary'];
@@ -57,7 +57,7 @@ interface CertificatesData {
   measured_at: string;
 }
 
-/** The core writes the list anew every day, for a week: with so little left it has failed for days. */
+/** The core renews the list every day for a week: with less time left, renewal has failed for days. */
 const LIST_WARNING_HOURS = 48;
 const LIST = 'ca.crl, the revocation list,';
 
@@ -67,10 +67,10 @@ export const certificates = healthModule<CertificatesData>({
   withinMs: 25_000,
 
   remedy: [
-    'A revocation that is not proven is tried again every 5 seconds; unproven in /api/health/certificates says whose it is and why. Treat the device as connected until then (docs/devices.md). A core that does not sign is asked again every minute; takserver-api.log says why it fails.',
-    'Whoever has a certificate that ends enrolls anew: POST /api/users/{id}/enrollment. See what a file in certs/files below CORE_DATA_DIR holds: openssl x509 -in FILE -noout -subject -dates, for the list openssl crl -in FILE -noout -nextupdate.',
-    'In the embedded stack a restart makes the list, and a server or service certificate with 30 days left or less, anew; if not, read core.log in DIR/logs. With a TAK Server release, use the scripts in its certs directory and restart the core.',
-    'A CA that is near its end: docs/certificates.md. Never make a new CA because ca.pem is damaged, or every device must enroll again: put it back from a backup, or in the embedded stack stop, remove ca.pem and start, which restores it as long as its key is there.',
+    'An unproven revocation is retried every 5 seconds. See unproven in /api/health/certificates for its owner and the reason. Treat the device as connected until then (docs/devices.md). A core that does not sign is retried every minute; takserver-api.log names the reason.',
+    'Enroll devices again whose certificate expires: POST /api/users/{id}/enrollment. Check a file in certs/files below CORE_DATA_DIR: openssl x509 -in FILE -noout -subject -dates, for the list openssl crl -in FILE -noout -nextupdate.',
+    'In the embedded stack, a restart renews the list, and server or service certificates with 30 days left or less. If it does not, read core.log in DIR/logs. With a TAK Server release, use the scripts in its certs directory and restart the core.',
+    'If the CA expires soon, see docs/certificates.md. Never create a new CA because ca.pem is damaged, or every device must enroll again. Restore it from a backup. In the embedded stack you can also stop, remove ca.pem and start: this restores it while its key is there.',
   ],
 
   async read({ coreFiles, core, certificateStore, now }) {
@@ -109,7 +109,7 @@ export const certificates = healthModule<CertificatesData>({
       canary: data.canary,
       problem: data.revocations_problem,
     };
-    // First what people must act on: a revocation that does not hold lets somebody in.
+    // Revocations first: one that does not hold gives access to someone who should have none.
     return [
       ...judgeRevocations(revocations, { now: new Date(data.measured_at), coreAnswers: data.issued_problem === null }),
       ...judgeFiles(data, thresholds),
@@ -118,10 +118,10 @@ export const certificates = healthModule<CertificatesData>({
   },
 
   well: ({ certificates: seen, issued_count, least_days_left, revocation_list }) =>
-    `${counted(seen.length + (issued_count ?? 0), 'certificate')}; the first ends in ${counted(least_days_left ?? 0, 'day')}. The revocation list is in force for ${counted(Math.floor((revocation_list?.hours_left ?? 0) / 24), 'day')} more.`,
+    `${counted(seen.length + (issued_count ?? 0), 'certificate')}. The first expires in ${counted(least_days_left ?? 0, 'day')}. The revocation list is valid for ${counted(Math.floor((revocation_list?.hours_left ?? 0) / 24), 'more day')}.`,
 
   trend: {
-    name: 'until the first one ends',
+    name: 'until the first expires',
     unit: 'days',
     limits: limitsOf,
     figureOf: ({ least_days_left }) => least_days_left,
@@ -133,12 +133,12 @@ function judgeFiles(
   thresholds: ModuleThresholds,
 ): Finding[] {
   if (directory === null || list === null)
-    return [fact('warning', 'CORE_DATA_DIR is not set, so nobody looks at the certificates of the core')];
+    return [fact('warning', 'CORE_DATA_DIR is not set, so the certificates of the core are not checked')];
   if (seen.every(({ problem }) => problem === 'is missing'))
     return [
       fact(
         'critical',
-        `there are no certificates in ${directory}: the core was never started with it, or its volume is not mounted`,
+        `no certificates in ${directory}: the core was never started with it, or its volume is not mounted`,
       ),
     ];
   return [...seen.map((each) => judgeCertificate(each, thresholds)), ...judgeList(list)];
@@ -183,12 +183,12 @@ function listState(list: RevocationListFile, now: Date): RevocationListState {
 }
 
 function listProblem(ours: boolean | undefined, from: string, until: string | null, now: Date): string | null {
-  if (ours === undefined) return 'cannot be checked without ca.pem';
+  if (ours === undefined) return "can't be checked without ca.pem";
   if (!ours) return 'is not signed by the CA in ca.pem';
   if (Date.parse(from) > now.getTime()) return `is not valid before ${from}`;
-  if (until === null) return 'does not say until when it is in force';
+  if (until === null) return 'has no next update time';
   return Date.parse(until) <= now.getTime()
-    ? `expired on ${until}, so clients and servers that check it refuse everybody`
+    ? `expired on ${until}, so clients and servers that check it reject everyone`
     : null;
 }
 
@@ -196,9 +196,7 @@ function judgeList({ problem, hours_left }: RevocationListState): Finding[] {
   if (problem !== null) return [fact('critical', `${LIST} ${problem}`)];
   if (hours_left === null || hours_left >= LIST_WARNING_HOURS) return [];
   const left = counted(hours_left, 'hour');
-  return [
-    fact('warning', `${LIST} is in force for ${left} more and was not written anew; after that it refuses everybody`),
-  ];
+  return [fact('warning', `${LIST} expires in ${left} and was not renewed; after that every client is rejected`)];
 }
 
 function day(iso: string): string {

@@ -1,4 +1,4 @@
-// Settings and thresholds that were changed in their files after the start: they count only after the next one.
+// Checks if settings or thresholds were changed in their files since the start; they need a restart.
 
 import { healthModule } from '../module.ts';
 
@@ -6,8 +6,8 @@ export const config = healthModule<{ changed_count: number; changed: string[]; s
   name: 'config',
 
   remedy: [
-    'Restart to use what was changed: ./scripts/stop.sh --data DIR, then ./scripts/start.sh --embedded --data DIR --detach; with containers ./scripts/start.sh.',
-    'If nobody meant to change it, compare .env with your backup and the thresholds with git diff monitor/config/thresholds.yml, and put back what was there.',
+    'Restart to apply the changes: ./scripts/stop.sh --data DIR, then ./scripts/start.sh --embedded --data DIR --detach; with containers ./scripts/start.sh.',
+    'If the change was not intended, compare .env with your backup and the thresholds with git diff monitor/config/thresholds.yml, and restore the old values.',
   ],
 
   async read({ configurationFiles, wanted }) {
@@ -22,12 +22,12 @@ export const config = healthModule<{ changed_count: number; changed: string[]; s
           {
             kind: 'fact',
             status: 'note',
-            says: `${changed.join(', ')} changed since the start; restart to use ${changed.length === 1 ? 'it' : 'them'}`,
+            says: `${changed.join(', ')} changed since the start; restart to apply`,
           },
         ],
 
   well: ({ sees_env_file }) =>
     sees_env_file
-      ? 'Every setting in force is the one in its file.'
-      : 'The settings in force are those that this container was made with. Whether .env was changed since cannot be seen from inside: docker compose up -d makes anew what it concerns.',
+      ? 'No changes since the start.'
+      : "Settings are those this container was created with. Changes in .env can't be seen from inside it. To apply them: docker compose up -d.",
 });

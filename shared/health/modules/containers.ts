@@ -1,4 +1,4 @@
-// State and health of each container, as the runtime reports them. Without a runtime there is nothing to say.
+// Checks the state and health of each container, as the runtime reports them; skipped without a runtime.
 
 import { counted } from '@holdfast/kit/format';
 import type { Container } from '../../host/port.ts';
@@ -8,7 +8,7 @@ import { hasJustStarted, healthModule } from '../module.ts';
 
 interface ContainersData {
   runtime: boolean;
-  /** This stack is just being started, one container after the other. */
+  /** True while the containers of this stack are being started one by one. */
   starting: boolean;
   container_count: number;
   containers: Container[];
@@ -18,10 +18,10 @@ export const containers = healthModule<ContainersData>({
   name: 'containers',
 
   remedy: [
-    'See what has ended and why: docker compose ps --all, then docker compose logs --tail 100 NAME.',
+    'See which container stopped and why: docker compose ps --all, then docker compose logs --tail 100 NAME.',
     'Start it again with docker compose up -d NAME.',
-    'If it used more memory than it may, raise its memory limit in a compose file of your own that COMPOSE_FILE names, or give the machine more.',
-    'If the runtime itself does not answer, see systemctl status docker and the setting CONTAINER_RUNTIME_URL.',
+    'If it ran out of memory, raise its memory limit in your own compose file named in COMPOSE_FILE, or add memory to the machine.',
+    'If the runtime itself does not answer, check systemctl status docker and the setting CONTAINER_RUNTIME_URL.',
   ],
 
   async read({ containers: runtime, now, startedAt }) {
@@ -32,7 +32,7 @@ export const containers = healthModule<ContainersData>({
 
   findings({ runtime, starting, containers: list }) {
     if (runtime && list.length === 0)
-      return [{ kind: 'fact', status: 'critical', says: 'the runtime knows no container of this stack' }];
+      return [{ kind: 'fact', status: 'critical', says: 'the runtime lists no container of this stack' }];
     return list.flatMap((container): Finding[] => {
       const [status, says] = complaint(container, starting);
       return says === '' ? [] : [{ kind: 'fact', status, says: `${container.name} ${says}` }];
@@ -41,11 +41,11 @@ export const containers = healthModule<ContainersData>({
 
   well: ({ runtime, container_count }) =>
     runtime
-      ? `${counted(container_count, 'container')}, each as it should be.`
-      : 'No container runtime is configured (CONTAINER_RUNTIME_URL).',
+      ? `${counted(container_count, 'container')}, all healthy.`
+      : 'No container runtime configured (CONTAINER_RUNTIME_URL).',
 
   trend: {
-    name: 'not as they should be',
+    name: 'unhealthy',
     unit: 'count',
     figureOf: ({ runtime, starting, containers: list }) =>
       runtime ? list.filter((container) => complaint(container, starting)[1] !== '').length : null,
@@ -53,25 +53,25 @@ export const containers = healthModule<ContainersData>({
 });
 
 function complaint(container: Container, starting: boolean): [Status, string] {
-  const memory = container.out_of_memory ? '; it used more memory than it may' : '';
+  const memory = container.out_of_memory ? ', out of memory' : '';
   switch (container.state) {
     case 'running':
       return runningComplaint(container);
     case 'restarting':
-      return ['critical', `restarts again and again (${counted(container.restarts, 'time')} so far)${memory}`];
+      return ['critical', `keeps restarting (${counted(container.restarts, 'time')} so far)${memory}`];
     case 'paused':
       return ['warning', 'is paused'];
     case 'created':
-      return starting ? ['note', 'is not started yet'] : ['warning', 'was made but never started'];
+      return starting ? ['note', 'is not started yet'] : ['warning', 'was created but never started'];
     case 'exited':
       if (container.exit_code === 0 && !container.kept_running) return ['ok', ''];
-      return ['critical', `has ended with code ${container.exit_code ?? 'unknown'}${memory}`];
+      return ['critical', `exited with code ${container.exit_code ?? 'unknown'}${memory}`];
     default:
       return ['critical', `is ${container.state}`];
   }
 }
 
 function runningComplaint({ health }: Container): [Status, string] {
-  if (health === 'unhealthy') return ['critical', 'runs, but its health check fails'];
+  if (health === 'unhealthy') return ['critical', 'is running, but its health check fails'];
   return health === 'starting' ? ['note', 'is starting'] : ['ok', ''];
 }

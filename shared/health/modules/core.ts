@@ -1,5 +1,4 @@
-// Whether the core answers where people and management meet it (API, enrollment, stream), and how much of its memory it has
-// used up.
+// Checks that the core answers on its API, enrollment and streaming ports, and how much memory it uses.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, percentageOf, rounded } from '@holdfast/kit/format';
@@ -13,7 +12,7 @@ type Endpoint = 'API' | 'enrollment' | 'stream';
 
 interface EndpointState {
   name: Endpoint;
-  /** Null when it is not known where it is. */
+  /** Null if its address is not known. */
   address: string | null;
   error: string | null;
 }
@@ -22,13 +21,13 @@ interface CoreData {
   version: string | null;
   started_at: string | null;
   memory_used_bytes: number | null;
-  /** Null when the core names none. */
+  /** Null if the core reports none. */
   memory_cap_bytes: number | null;
   memory_pct: number | null;
   doors: EndpointState[];
 }
 
-/** Beyond that, a Java process spends its time on making room. */
+/** Above this, a Java process spends its time on garbage collection. */
 const MEMORY_WARNING_PCT = 90;
 
 const VARIABLES: Record<Endpoint, string> = {
@@ -41,9 +40,9 @@ export const core = healthModule<CoreData>({
   name: 'core',
 
   remedy: [
-    'See whether the core runs (docker compose ps, or pids in DIR/stack.json), read its log (docker compose logs --tail 100 NAME, or DIR/logs/core.log) and restart it; a TAK Server takes some minutes to start.',
-    'If only the API refuses us, the certificate of svc_api is missing, has expired or was revoked: see the module certificates.',
-    'If its memory is used up, give it more in its environment, or find what fills it: many clients, large missions, a slow database (see the modules database and disk).',
+    'Check that the core is running (docker compose ps, or pids in DIR/stack.json). Read its log (docker compose logs --tail 100 NAME, or DIR/logs/core.log) and restart it. A TAK Server takes some minutes to start.',
+    'If only the API rejects us, the certificate of svc_api is missing, expired or revoked. See the module certificates.',
+    'If it is out of memory, give it more in its environment, or find the cause: many clients, large missions or a slow database (see the modules database and disk).',
   ],
 
   async read({ core: api, tls, wanted: { coreEndpoints: places } }) {
@@ -70,12 +69,12 @@ export const core = healthModule<CoreData>({
   },
 
   well: ({ version, memory_used_bytes: used, memory_pct: pct }) => {
-    const memory = used === null ? '' : `; it uses ${formatBytes(used)} of memory${pct === null ? '' : ` (${pct} %)`}`;
-    return `Core ${version ?? ''} answers on its API, its enrollment port and its stream${memory}.`;
+    const memory = used === null ? '' : ` Memory used: ${formatBytes(used)}${pct === null ? '' : ` (${pct} %)`}.`;
+    return `Core ${version ?? ''} answers on its API, enrollment and streaming ports.${memory}`;
   },
 
   trend: {
-    name: 'memory',
+    name: 'memory used',
     unit: 'percent',
     limits: () => ({ warning: MEMORY_WARNING_PCT }),
     figureOf: ({ memory_pct }) => memory_pct,
@@ -90,7 +89,7 @@ async function statusOf(api: Monitored['core']): Promise<{ status: CoreStatus | 
   }
 }
 
-/** Its certificate is looked at by the module tls. */
+/** The module tls checks the certificate. */
 async function endpointOf(
   name: Endpoint,
   place: TlsEndpoint | undefined,
@@ -103,7 +102,7 @@ async function endpointOf(
 
 function endpointFinding({ name, address, error }: EndpointState): Finding[] {
   if (address === null) {
-    const says = `nobody looks at the ${name} of the core: ${VARIABLES[name]} is not set`;
+    const says = `the ${name} of the core is not checked: ${VARIABLES[name]} is not set`;
     return [{ kind: 'fact', status: 'warning', says }];
   }
   if (error === null) return [];
@@ -115,11 +114,11 @@ function endpointFinding({ name, address, error }: EndpointState): Finding[] {
   ];
 }
 
-/** Nothing when the core could not be asked at all: that is said already. */
+/** Empty if the core did not answer at all: another finding says that. */
 function memoryFindings({ version, memory_used_bytes: used, memory_pct: pct }: CoreData): Finding[] {
   if (version === null) return [];
-  if (used === null) return [{ kind: 'fact', status: 'note', says: 'the core does not say how much memory it uses' }];
+  if (used === null) return [{ kind: 'fact', status: 'note', says: 'the core does not report its memory use' }];
   if (pct === null || pct <= MEMORY_WARNING_PCT) return [];
-  const says = `the core uses ${pct} % of the memory that it may use (warning above ${MEMORY_WARNING_PCT} %)`;
+  const says = `the core uses ${pct} % of its memory limit (warning above ${MEMORY_WARNING_PCT} %)`;
   return [{ kind: 'fact', status: 'warning', says }];
 }

@@ -1,4 +1,4 @@
-// Settings of the core's database by which data is lost or writing stops: each with the command that takes it back.
+// Checks settings of the core's database that lose data or stop writes, each with the command that resets it.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, formatUtc } from '@holdfast/kit/format';
@@ -18,7 +18,7 @@ const DANGEROUS: readonly { name: Watched; safe: string; status: Status; because
     name: 'synchronous_commit',
     safe: 'on',
     status: 'note',
-    because: 'the last writes before a crash can be lost, although they were confirmed',
+    because: 'a crash can lose the last confirmed writes',
   },
 ];
 
@@ -51,16 +51,16 @@ function readOnlyFindings({ standby, settings }: ServerFacts): Fact[] {
     facts.push({
       kind: 'fact',
       status: 'critical',
-      says: 'the database takes no writes: it is a standby',
+      says: 'the database accepts no writes: it is a standby',
       remedy:
-        'Let CORE_DATABASE_URL name the primary; or, if the primary is gone for good, make this one the primary, as a superuser: SELECT pg_promote();',
+        'Point CORE_DATABASE_URL to the primary. If the primary is gone for good, promote this one as a superuser: SELECT pg_promote();',
     });
   if (isOn(value))
     facts.push({
       kind: 'fact',
       status: 'critical',
-      says: `the database takes no writes: ${name} is ${value} (${formatOrigin(origin)})`,
-      // A session that began under the setting is under it, too.
+      says: `the database accepts no writes: ${name} is ${value} (${formatOrigin(origin)})`,
+      // The setting also applies to a session that began under it.
       remedy: `SET ${name} = off; ${takenBack(name, origin, { wanted: 'off' })}`,
     });
   return facts;
@@ -68,25 +68,23 @@ function readOnlyFindings({ standby, settings }: ServerFacts): Fact[] {
 
 function restartFindings(names: readonly string[]): Fact[] {
   if (names.length === 0) return [];
-  const says = `${names.join(', ')} changed in the configuration and will count from the next start of the server`;
+  const says = `${names.join(', ')} changed in the configuration and needs a restart of the server`;
   const remedy =
-    'Restart the server at a quiet time (scripts/stop.sh and scripts/start.sh, with containers docker compose restart core-database), or take the change back in the file that has it.';
+    'Restart the server at a quiet time (scripts/stop.sh and scripts/start.sh, with containers docker compose restart core-database), or undo the change in its file.';
   return [{ kind: 'fact', status: 'note', says, remedy }];
 }
 
-/**
- * Whether the files of the core's database outlive its container: only what lies on a volume or a bind mount does.
- */
+/** Tells if the database files outlive the container: only those on a volume or a bind mount do. */
 export interface VolumeData {
   volume: 'named volume' | 'anonymous volume' | 'bind mount' | 'none' | 'unknown' | 'not applicable';
-  /** Why it is unknown, or where the files lie; null when there is nothing to say. */
+  /** Why it is unknown, or where the files are; null if neither applies. */
   volume_detail: string | null;
-  /** Null when it was not found. */
+  /** Null if it was not found. */
   volume_container: string | null;
 }
 
 const NOT_APPLICABLE: VolumeData = { volume: 'not applicable', volume_detail: null, volume_container: null };
-/** How the engine calls a volume that was given no name. */
+/** The name that the engine gives to an unnamed volume. */
 const ANONYMOUS = /^[0-9a-f]{64}$/;
 
 export async function readVolume(
@@ -96,7 +94,7 @@ export async function readVolume(
   if (containers === undefined) return NOT_APPLICABLE;
   const host = wanted.databaseHost;
   if (host === undefined) return unknown('CORE_DATABASE_URL names no host');
-  if (directory === null) return unknown('the role may not see data_directory (GRANT pg_monitor)');
+  if (directory === null) return unknown('the role may not read data_directory (GRANT pg_monitor)');
   let list: Container[];
   try {
     list = await containers.list();
@@ -136,13 +134,13 @@ export function volumeFindings(
   { data_directory: directory, database, owner }: ServerFacts,
 ): Fact[] {
   const dump = `docker exec ${container} pg_dump -Fc -U ${owner} ${database} > core.dump`;
-  const remedy = `Save it first: ${dump}; then give its service volumes: ["database:${directory}"], start it anew, and load that with pg_restore.`;
+  const remedy = `Save it first: ${dump}; then give its service volumes: ["database:${directory}"], recreate it, and load the dump with pg_restore.`;
   if (volume === 'none')
     return [
       {
         kind: 'fact',
         status: 'critical',
-        says: `the files of the database (${directory}) lie in the container ${container} itself: docker compose down deletes them`,
+        says: `the database files (${directory}) are in the container ${container} itself: docker compose down deletes them`,
         remedy,
       },
     ];
@@ -151,20 +149,18 @@ export function volumeFindings(
     {
       kind: 'fact',
       status: 'warning',
-      says: `the files of the database lie on a volume without a name (${detail?.slice(0, 12)}): docker compose down -v deletes it, and a new container gets an empty one`,
+      says: `the database files are on an unnamed volume (${detail?.slice(0, 12)}): docker compose down -v deletes it, and a new container gets an empty one`,
       remedy,
     },
   ];
 }
 
-/** WAL beyond this multiple of `max_wal_size` is kept by something that does not take it. */
+/** More WAL than this multiple of `max_wal_size` is kept by something that does not consume it. */
 const MUCH_WAL = 3;
 
 type WalSize = Pick<DatabaseSize, 'wal_bytes' | 'max_wal_bytes'>;
 
-/**
- * What keeps WAL in the core's database, and whether its archive takes it: each finding with the command that helps.
- */
+/** Findings on what keeps WAL and if its archive works, each with the command that helps. */
 export function walFindings(size: WalSize, server: ServerFacts): Fact[] {
   return [...archiveFindings(server), ...sizeFindings(size, server)];
 }
@@ -175,7 +171,7 @@ function sizeFindings({ wal_bytes: bytes, max_wal_bytes: limit }: WalSize, serve
       {
         kind: 'fact',
         status: 'note',
-        says: `the size of WAL cannot be seen; GRANT pg_monitor to the role ${server.role}`,
+        says: `the size of WAL is unknown; GRANT pg_monitor to the role ${server.role}`,
         remedy: `As a superuser of the core's database: GRANT pg_monitor TO ${server.role};`,
       },
     ];
@@ -188,30 +184,31 @@ function sizeFindings({ wal_bytes: bytes, max_wal_bytes: limit }: WalSize, serve
 function keeper(server: ServerFacts, limit: number): { why: string; remedy: string } {
   const [slot] = server.slots.filter(({ retained_bytes }) => (retained_bytes ?? 0) > limit);
   if (slot !== undefined) return keptForSlot(slot);
-  if (archiveTakesNothing(server)) return { why: 'its archive takes none', remedy: ARCHIVE_REMEDY };
+  if (archiveTakesNothing(server)) return { why: 'its archive accepts none', remedy: ARCHIVE_REMEDY };
   if (server.wal_keep_bytes > limit)
     return {
       why: `wal_keep_size keeps ${formatBytes(server.wal_keep_bytes)}`,
-      remedy: 'If no standby needs it: ALTER SYSTEM RESET wal_keep_size; SELECT pg_reload_conf(); CHECKPOINT;',
+      remedy:
+        'If no standby needs it, reset it: ALTER SYSTEM RESET wal_keep_size; SELECT pg_reload_conf(); CHECKPOINT;',
     };
   return {
-    why: 'no slot, archive or wal_keep_size keeps it, so a checkpoint is late or much was written at once',
-    remedy: 'As a superuser: CHECKPOINT; and if WAL stays, look for slow disks in the log of the database.',
+    why: 'no slot, archive or wal_keep_size keeps it, so a checkpoint is late or a lot was written at once',
+    remedy: 'Run as a superuser: CHECKPOINT; and if WAL stays, look for slow disks in the database log.',
   };
 }
 
 function keptForSlot({ name, active, retained_bytes }: ReplicationSlot): { why: string; remedy: string } {
   const drop = `SELECT pg_drop_replication_slot(${name});`;
   return {
-    why: `the replication slot ${name}, which ${active ? 'is behind' : 'nobody uses'}, keeps ${formatBytes(retained_bytes ?? 0)}`,
+    why: `the replication slot ${name}, which ${active ? 'is behind' : 'is unused'}, keeps ${formatBytes(retained_bytes ?? 0)}`,
     remedy: active
-      ? `Look why the standby or reader of the slot ${name} is slow; if it is not needed, stop it, then ${drop}`
-      : `If nothing will use the slot again: ${drop} CHECKPOINT; or start what reads it.`,
+      ? `Find out why the standby or reader of the slot ${name} is slow. If it is not needed, stop it, then ${drop}`
+      : `If nothing will use the slot again, drop it: ${drop} CHECKPOINT; or start its reader.`,
   };
 }
 
 const ARCHIVE_REMEDY =
-  "Repair what archive_command needs (SHOW archive_command;). If nobody uses the archive: ALTER SYSTEM SET archive_command = '/bin/true'; SELECT pg_reload_conf(); then ALTER SYSTEM SET archive_mode = 'off'; and restart the server.";
+  "Repair what archive_command needs (SHOW archive_command;). If the archive is unused: ALTER SYSTEM SET archive_command = '/bin/true'; SELECT pg_reload_conf(); then ALTER SYSTEM SET archive_mode = 'off'; and restart the server.";
 
 function archiveTakesNothing({ archive: { mode, command, failing } }: ServerFacts): boolean {
   return mode !== 'off' && (failing || command === '');
@@ -221,12 +218,12 @@ function archiveFindings(server: ServerFacts): Fact[] {
   if (!archiveTakesNothing(server)) return [];
   const { mode, command, failed_wal: wal, failed_at: at, archived_at: last } = server.archive;
   if (command === '') {
-    const says = `archiving WAL has no command (archive_mode is ${mode}), so WAL will fill the disk`;
+    const says = `WAL archiving has no command (archive_mode is ${mode}), so WAL will fill the disk`;
     const back = takenBack('archive_mode', server.settings.archive_mode.origin, { wanted: 'off' });
-    const remedy = `Set archive_command, or, if nobody uses an archive: ${back} Then restart the server.`;
+    const remedy = `Set archive_command, or if no archive is used: ${back} Then restart the server.`;
     return [{ kind: 'fact', status: 'warning', says, remedy }];
   }
-  const before = last === null ? 'none was ever archived' : `the last one that was archived went at ${formatUtc(last)}`;
-  const says = `archiving WAL fails, so WAL will fill the disk: ${command} did not take ${wal ?? 'a file'} at ${at === null ? 'an unknown time' : formatUtc(at)}; ${before}`;
+  const before = last === null ? 'nothing was ever archived' : `the last success was at ${formatUtc(last)}`;
+  const says = `WAL archiving fails, so WAL will fill the disk: ${command} failed for ${wal ?? 'a file'} at ${at === null ? 'an unknown time' : formatUtc(at)}; ${before}`;
   return [{ kind: 'fact', status: 'warning', says, remedy: ARCHIVE_REMEDY }];
 }

@@ -1,7 +1,8 @@
-// Size of the core's database and how it grows, and whether it and ours take a write.
+// Checks the size and growth of the core's database, and test writes to it and to our own.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes } from '@holdfast/kit/format';
+import { capitalised, ended } from '@holdfast/kit/text';
 import { DAY_MS, DAY_SECONDS } from '@holdfast/kit/time';
 import { withTimeout } from '@holdfast/kit/timeout';
 import type { DatabaseSize, EventLosses, ServerFacts } from '../../core/database/port.ts';
@@ -24,19 +25,19 @@ import type { Monitored } from '../monitored.ts';
 import { readVolume, settingFindings, type VolumeData, volumeFindings, walFindings } from './database-server.ts';
 
 /**
- * What the module `database` shows of growth: how fast, until when, who fills it, which tables grew, and what would hold the size.
- * Whoever asks a live module pays for none of it most of the time: it is remembered, some of it for an hour.
+ * Growth data of the module `database`: pace, forecast, senders, growing tables and a suggested retention.
+ * It is cached, in part for an hour, so a live request rarely has to compute it.
  */
 export interface DatabaseGrowth extends Omit<GrowthFigures, 'basis' | 'samples_since' | 'reason'> {
   growth_basis: GrowthFigures['basis'];
   growth_since: string | null;
-  /** Why there is no date. */
+  /** Why there is no date; null if there is one. */
   growth_reason: string | null;
-  /** Of the last day, or of the last ten minutes where their pace counts; null where they are not known. */
+  /** Of the last day, or of the last ten minutes if their pace counts; null if unknown. */
   fillers: Fillers | null;
   fillers_problem: string | null;
   policy: HoldingPolicy;
-  /** Those that grew most in the last seven days. */
+  /** The tables that grew most in the last seven days. */
   grown_tables: GrownTable[];
 }
 
@@ -47,7 +48,7 @@ interface Slow {
   fillersProblem: string | null;
 }
 
-/** With the other questions of the module it stays within its time. */
+/** Leaves time for the other queries of the module. */
 const WITHIN_MS = 7_000;
 const SLOW_KEPT_MS = 240_000;
 const DAY_FILLERS_KEPT_MS = DAY_MS / 24;
@@ -62,7 +63,7 @@ export async function databaseGrowth(monitored: Monitored, thresholds: Threshold
       return shown(figuresOf(report.database), await slowly(monitored, report, thresholds));
     });
   } catch (error) {
-    const reason = `growth is not known: ${messageOf(error).replace(/\.$/, '')}`;
+    const reason = `growth is unknown: ${messageOf(error).replace(/\.$/, '')}`;
     const none = { growth: undefined, full: undefined, reason };
     return shown(figuresOf(none), { ...NOTHING, policy: unknownPolicy(reason) });
   }
@@ -106,21 +107,21 @@ function shown({ basis, samples_since, reason, ...figures }: GrowthFigures, slow
   };
 }
 
-/** For the message when all is well: `; it grows by 1.2 GB a day`. */
+/** Ends the message of an OK module: ` Growing 1.2 GB a day.` */
 export function formatGrows({ growth_bytes_per_day: bytes, growth_reason: reason }: DatabaseGrowth): string {
-  if (bytes !== null) return bytes > 0 ? `; it grows by ${formatGrowth(bytes)}` : '; it does not grow';
-  return reason?.startsWith('growth is not known') === true ? `; ${reason}` : '';
+  if (bytes !== null) return bytes > 0 ? ` Growing ${formatGrowth(bytes)}.` : ' Not growing.';
+  return reason?.startsWith('growth is unknown') === true ? ` ${ended(capitalised(reason))}` : '';
 }
 
 interface DatabaseData extends DatabaseSize, DatabaseGrowth, VolumeData {
   server: ServerFacts;
-  /** System catalogues (10 to 15 MB) and what a VACUUM FULL would give back. */
+  /** System catalogs (10 to 15 MB) and what a VACUUM FULL would free. */
   overhead_bytes: number;
-  /** Null when a new connection was accepted. */
+  /** Null if a new connection was accepted. */
   connect_error: string | null;
-  /** Null when the write succeeded. */
+  /** Null if the write succeeded. */
   write_error: string | null;
-  /** Of the last 24 h; null where nobody counts them. */
+  /** In the last 24 h; null if the core does not count them. */
   lost_events: number | null;
   losses: EventLosses | null;
 }
@@ -130,8 +131,8 @@ export const database = healthModule<DatabaseData>({
 
   remedy: [
     'Read the log of the database: DIR/logs/database.log in the embedded stack, docker compose logs --tail 100 NAME with containers (docker compose ps shows the names).',
-    'Look for room with df -h: a full disk stops every write, and freeing some heals it at once, without a restart; for events that were not stored, archive.behind and archive.lost in DIR/logs/core.log say since when and why: they are missing in the history only.',
-    'If the database has only grown, decide how long data must be kept (COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS), or enlarge the disk and raise MON_DATABASE_WARNING and MON_DATABASE_CRITICAL.',
+    'Check free space with df -h. A full disk stops every write; freeing some helps at once, without a restart. For lost events, archive.behind and archive.lost in DIR/logs/core.log name time and reason; they are missing only in the history.',
+    'If the database has just grown, limit how long data is kept (COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS), or enlarge the disk and raise MON_DATABASE_WARNING and MON_DATABASE_CRITICAL.',
     AS_SUPERUSER,
   ],
 
@@ -164,7 +165,7 @@ export const database = healthModule<DatabaseData>({
   findings(data, thresholds) {
     const facts: Finding[] = [];
     if (data.connect_error !== null)
-      facts.push({ kind: 'fact', status: 'critical', says: `a new connection is refused: ${data.connect_error}` });
+      facts.push({ kind: 'fact', status: 'critical', says: `couldn't open a new connection: ${data.connect_error}` });
     if (data.write_error !== null)
       facts.push({ kind: 'fact', status: 'critical', says: `a test write failed: ${data.write_error}` });
     facts.push(
@@ -173,8 +174,8 @@ export const database = healthModule<DatabaseData>({
       ...volumeFindings(data, data.server),
     );
     if (data.losses !== null) {
-      const { events, began, ended, reason } = data.losses;
-      const says = `${events} events of the last 24 h were not stored, between ${began} and ${ended}: ${reason}`;
+      const { events, began, ended: end, reason } = data.losses;
+      const says = `${events} events of the last 24 h were lost between ${began} and ${end}: ${reason}`;
       facts.push({ kind: 'fact', status: 'warning', says });
     }
     return [
@@ -191,7 +192,7 @@ export const database = healthModule<DatabaseData>({
   },
 
   well: ({ total_bytes, live_bytes, ...growth }) =>
-    `${formatBytes(total_bytes)}, of which ${formatBytes(live_bytes)} are live; a test write succeeded${formatGrows(growth)}.`,
+    `${formatBytes(total_bytes)} (${formatBytes(live_bytes)} live). A test write succeeded.${formatGrows(growth)}`,
 
   trend: { name: 'size', unit: 'bytes', limits: limitsOf, figureOf: ({ total_bytes }) => total_bytes },
 });

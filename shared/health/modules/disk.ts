@@ -1,6 +1,7 @@
-// How full each file system of the stack is, in bytes and in inodes, and when it is full.
+// Checks how full each file system is, in bytes and inodes, and when it will be full.
 
 import { formatBytes, counted } from '@holdfast/kit/format';
+import { capitalised, ended } from '@holdfast/kit/text';
 import { DAY_SECONDS } from '@holdfast/kit/time';
 import { formatFull } from '../../database/forecast.ts';
 import { formatFillers, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
@@ -18,15 +19,13 @@ import { type Finding, limitsOf } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
 import type { Monitored } from '../monitored.ts';
 
-/**
- * When each file system is full: in the long run judged by days, and at the pace of the last minutes for the one that holds the database.
- */
+/** The forecast of one file system: by days in the long run, or by the pace of the last minutes for the database's. */
 export interface MountGrowth extends GrowthFigures {
-  /** When it is full, in words; null where there is no date. */
+  /** When it will be full, in words; null if there is no date. */
   full_in: string | null;
-  /** Who fills it and what would hold it; null where it is none of the database's, or nobody has to know yet. */
+  /** What fills it and which retention would help; null if it is not the database's, or not urgent. */
   filled_by: string | null;
-  /** The retention in force holds the database below the warning, however fast it grows now. */
+  /** True if the current retention keeps the database below the warning, however fast it grows now. */
   held_by_retention: boolean;
 }
 
@@ -40,9 +39,9 @@ interface DiskGrowth {
   problem: string | null;
 }
 
-/** What is told of a moment is asked once in that time. */
+/** How long the senders are cached. */
 const FILLERS_KEPT_MS = 50_000;
-/** Where the latest date is so many times the earliest, nothing is critical yet. */
+/** A forecast whose latest date is this many times the earliest is never critical. */
 const WIDE = 4;
 const PACE_HOURS = { warning: 24, critical: 3 };
 const NOT_SAMPLED: GrowthFigures = {
@@ -52,7 +51,7 @@ const NOT_SAMPLED: GrowthFigures = {
   full_in_days_latest: null,
   basis: 'none',
   samples_since: null,
-  reason: 'this file system is in no sample yet',
+  reason: 'this file system has no samples yet',
 };
 
 const NO_DATE = { full_in: null, filled_by: null, held_by_retention: false };
@@ -94,7 +93,7 @@ async function whoFills(
   const ofDatabase = report.database.growth?.bytesPerDay ?? 0;
   if (ofDatabase < perDay * MOSTLY)
     return {
-      says: `most of that is not the database, which grows by ${formatBytes(Math.max(0, ofDatabase))} a day`,
+      says: `mostly not the database, which grows ${formatBytes(Math.max(0, ofDatabase))} a day`,
       held: false,
     };
   const seconds = growth?.basis === 'pace' ? PACE_SECONDS : DAY_SECONDS;
@@ -105,7 +104,7 @@ async function whoFills(
   return { says: `${formatFillers(fillers, ofDatabase)}; ${policy.says}`, held: policy.state === 'in_force' };
 }
 
-/** Of the growth of a disk: with less of it the database is not what fills it. */
+/** The fraction of a disk's growth from which the database counts as its cause. */
 const MOSTLY = 0.5;
 
 export function judgeGrowth(mount: string, growth: MountGrowth, thresholds: ModuleThresholds): Finding[] {
@@ -115,7 +114,7 @@ export function judgeGrowth(mount: string, growth: MountGrowth, thresholds: Modu
   if (growth.basis === 'pace')
     return judgePace(`${mount}: full in ${words} at the pace of the last 10 minutes${why}`, days);
   const limits = limitsOf(thresholds, 'days_');
-  const rate = `it grows by ${formatBytes(growth.growth_bytes_per_day ?? 0)} a day`;
+  const rate = `growing ${formatBytes(growth.growth_bytes_per_day ?? 0)} a day`;
   const says = `full in ${words}, ${rate}${why}`;
   if (growth.held_by_retention && days <= limits.warning)
     return [{ kind: 'fact', status: days <= limits.critical ? 'warning' : 'note', says: `${mount}: ${says}` }];
@@ -132,7 +131,7 @@ export function judgeGrowth(mount: string, growth: MountGrowth, thresholds: Modu
   ];
 }
 
-/** Whoever fills it is to be named first, whatever else there is. */
+/** A fact, so that the sender that fills the disk is named before all figures. */
 function judgePace(says: string, days: number): Finding[] {
   const hours = days * 24;
   if (hours > PACE_HOURS.warning) return [];
@@ -143,18 +142,18 @@ function isWide({ full_in_days_earliest: earliest, full_in_days_latest: latest }
   return latest === null || latest > WIDE * (earliest ?? 0);
 }
 
-/** For the message when all is well. */
+/** Ends the message of an OK module. */
 export function fullWhen(mounts: readonly (MountGrowth & { mount: string })[], problem: string | null): string {
-  if (problem !== null) return `; ${problem}`;
+  if (problem !== null) return ` ${ended(capitalised(problem))}`;
   const first = mounts
     .filter(({ full_in_days: days }) => days !== null)
     .toSorted((a, b) => (a.full_in_days ?? 0) - (b.full_in_days ?? 0))[0];
-  return first === undefined || first.full_in === null ? '' : `; ${first.mount} is full in ${first.full_in}`;
+  return first === undefined || first.full_in === null ? '' : ` ${first.mount} will be full in ${first.full_in}.`;
 }
 
 interface DiskData {
   mounts: (DiskUse & MountGrowth)[];
-  /** Why nothing is known of growth. */
+  /** Why growth is unknown; null if it is known. */
   growth_problem: string | null;
 }
 
@@ -162,10 +161,10 @@ export const disk = healthModule<DiskData>({
   name: 'disk',
 
   remedy: [
-    'Find what grew below the mount that the alert names: sudo du -xh --max-depth=3 MOUNT | sort -h | tail -20 (for inodes: du -x --inodes). In containers MOUNT is inside of management: docker system df -v shows the volumes by size.',
-    'Delete or move what nobody needs, such as old backups and logs, with containers also docker image prune; never delete anything inside the directory of the database.',
-    'If it fills with events, quiet the client that the alert names, or set COT_RETENTION_DAYS as GET /api/health/database proposes under policy, after a look at GET /api/retention/preview; VACUUM FULL gives back to the disk what was deleted.',
-    'If nothing can go, enlarge the disk before it is full: a full one stops the database.',
+    'Find what grew below the mount in the alert: sudo du -xh --max-depth=3 MOUNT | sort -h | tail -20 (for inodes: du -x --inodes). In containers, MOUNT is inside of management: docker system df -v shows the volumes by size.',
+    'Delete or move unneeded files, such as old backups and logs; with containers also run docker image prune. Never delete anything inside the database directory.',
+    'If events fill it, stop the client that the alert names, or set COT_RETENTION_DAYS as GET /api/health/database suggests under policy. Check GET /api/retention/preview first. VACUUM FULL returns deleted space to the disk.',
+    'If nothing can be deleted, enlarge the disk before it is full: a full disk stops the database.',
   ],
 
   async read(monitored, thresholds) {
@@ -183,7 +182,7 @@ export const disk = healthModule<DiskData>({
       says,
       format: (limit) => `${limit} %`,
     });
-    if (mounts.length === 0) return [{ kind: 'fact', status: 'critical', says: 'no file system was found' }];
+    if (mounts.length === 0) return [{ kind: 'fact', status: 'critical', says: 'no file system found' }];
     return mounts.flatMap(({ mount, used_pct, free_bytes, inodes_used_pct, ...growth }) => [
       figure(mount, used_pct, `${used_pct} % full, ${formatBytes(free_bytes)} free`),
       ...(inodes_used_pct === null ? [] : [figure(mount, inodes_used_pct, `${inodes_used_pct} % of its inodes used`)]),
@@ -194,11 +193,11 @@ export const disk = healthModule<DiskData>({
   well: ({ mounts, growth_problem }) => {
     const fullest = mounts.toSorted((a, b) => b.used_pct - a.used_pct)[0];
     const when = fullWhen(mounts, growth_problem);
-    return `${counted(mounts.length, 'file system')}; the fullest is ${fullest?.mount} with ${fullest?.used_pct} %${when}.`;
+    return `${counted(mounts.length, 'file system')}. Fullest: ${fullest?.mount} at ${fullest?.used_pct} %.${when}`;
   },
 
   trend: {
-    name: 'the fullest',
+    name: 'fullest disk',
     unit: 'percent',
     limits: limitsOf,
     figureOf: ({ mounts }) => (mounts.length === 0 ? null : Math.max(...mounts.map(({ used_pct }) => used_pct))),

@@ -1,5 +1,6 @@
-// The names that people and phones use lead to this machine. Inside a container its own interfaces say nothing: there a name is
-// proven by the certificate that is shown where it leads, for it must be that of our own proxy.
+// Checks that the public names resolve to this machine.
+// In a container its own interfaces don't help: there, a name is proven by the certificate at its address, which must be
+// that of our own proxy.
 
 import { normalAddress } from '@holdfast/kit/addresses';
 import { counted } from '@holdfast/kit/format';
@@ -11,9 +12,9 @@ import type { Monitored, WantedContainer } from '../monitored.ts';
 interface NameState {
   name: string;
   addresses: string[];
-  /** Those that are none of this machine's. */
+  /** Addresses that do not belong to this machine. */
   foreign_addresses: string[];
-  /** Those of which nobody here can say whose they are, and why; only in containers. */
+  /** Addresses that could not be checked, with the reason; only in containers. */
   unproven_addresses: string[];
   unproven_because: string | null;
   error: string | null;
@@ -26,13 +27,13 @@ export const dns = healthModule<{ names: NameState[] }>({
   name: 'dns',
 
   remedy: [
-    'Compare where the name leads (dig +short NAME A; dig +short NAME AAAA) with the addresses of this machine (ip -brief address).',
-    'Correct the record where the DNS of the domain is kept, and wait until the old one has run out (its TTL).',
-    'If a router translates a public address to this machine, or containers cannot reach it, name that address in PUBLIC_ADDRESSES in .env and restart.',
-    'If no name at all resolves, look at the resolver of this machine: cat /etc/resolv.conf, then resolvectl status.',
+    'Compare the addresses of the name (dig +short NAME A; dig +short NAME AAAA) with the addresses of this machine (ip -brief address).',
+    'Correct the record at the DNS provider of the domain, and wait until the old one expires (its TTL).',
+    "If a router forwards a public address to this machine, or containers can't reach it, add that address to PUBLIC_ADDRESSES in .env and restart.",
+    'If no name resolves at all, check the resolver of this machine: cat /etc/resolv.conf, then resolvectl status.',
   ],
 
-  // A network that drops what comes from inside lets each look run into its own limit.
+  // If the network drops packets from inside, each lookup runs into its own timeout.
   withinMs: 20_000,
 
   async read(monitored) {
@@ -45,20 +46,20 @@ export const dns = healthModule<{ names: NameState[] }>({
     return names.flatMap((state): Finding[] => {
       const { name, addresses, foreign_addresses: foreign, error } = state;
       if (addresses.length === 0)
-        return [{ kind: 'failure', says: `${name} has no address (${error ?? 'none was found'})` }];
+        return [{ kind: 'failure', says: `${name} has no address (${error ?? 'none found'})` }];
       if (foreign.length === 0) return [...onlyFromHere(name, addresses), ...unproven(state)];
-      const says = `${name} leads to ${foreign.join(', ')}, which is none of this machine's addresses; correct the DNS record, or name the address in PUBLIC_ADDRESSES if it is translated to this machine`;
+      const says = `${name} points to ${foreign.join(', ')}, which is not an address of this machine; correct the DNS record, or add the address to PUBLIC_ADDRESSES if a router forwards it here`;
       return [{ kind: 'failure', says }];
     });
   },
 
   well: ({ names }) =>
     names.length === 0
-      ? 'There is no public name to resolve: SERVER_ADDRESS is an address.'
-      : `${counted(names.length, 'name')} of this server ${names.length === 1 ? 'leads' : 'lead'} to this machine.`,
+      ? 'No names to check: SERVER_ADDRESS is an IP address.'
+      : `${counted(names.length, 'name')} ${names.length === 1 ? 'points' : 'point'} to this machine.`,
 
   trend: {
-    name: 'names that lead elsewhere',
+    name: 'wrong names',
     unit: 'count',
     figureOf: ({ names }) =>
       names.length === 0
@@ -89,7 +90,7 @@ async function judgeOf({ hostNames, tls, wanted }: Monitored): Promise<JudgeAddr
   });
 }
 
-/** Where our own proxy answers under a name it shows the certificate that it shows when it is asked at its own address. */
+/** At a correct name our proxy presents the same certificate as at its own address. */
 function byCertificate(tls: TlsEndpoints, { proxyAddress }: WantedContainer): JudgeAddresses {
   return async (name, addresses) => {
     const shownAt = async (address: string): Promise<string | undefined> =>
@@ -110,14 +111,13 @@ function byCertificate(tls: TlsEndpoints, { proxyAddress }: WantedContainer): Ju
   };
 }
 
-const NO_OWN_PROXY = 'our own reverse proxy shows no certificate to compare with';
-const NOT_FROM_INSIDE =
-  'nothing answers there when it is asked from a container of this machine, as many a network has it';
+const NO_OWN_PROXY = 'our own reverse proxy presents no certificate to compare with';
+const NOT_FROM_INSIDE = 'nothing answers there from inside a container, which is normal on many networks';
 
-/** Not a failure: phones may reach it all the same. */
+/** Not a failure: devices may still reach it. */
 function unproven({ name, unproven_addresses: unprovenOnes, unproven_because: why }: NameState): Finding[] {
   if (unprovenOnes.length === 0) return [];
-  const says = `whether ${name} (${unprovenOnes.join(', ')}) leads to this machine is not known: ${why}; name the address in PUBLIC_ADDRESSES if it is right`;
+  const says = `couldn't check that ${name} (${unprovenOnes.join(', ')}) points to this machine: ${why}; add the address to PUBLIC_ADDRESSES if it is right`;
   return [{ kind: 'fact', status: 'note', says }];
 }
 
@@ -128,7 +128,11 @@ function spelled(address: string): string {
 function onlyFromHere(name: string, addresses: readonly string[]): Finding[] {
   if (/(^|\.)localhost$/i.test(name) || !addresses.every(isLoopback)) return [];
   return [
-    { kind: 'fact', status: 'note', says: `${name} leads to ${addresses.join(', ')}, which only this machine can use` },
+    {
+      kind: 'fact',
+      status: 'note',
+      says: `${name} points to ${addresses.join(', ')}, which only this machine can use`,
+    },
   ];
 }
 

@@ -1,5 +1,5 @@
-// Whether people can be let in: the provider accepts our API token, and in both bases of the directory a real bind and a
-// search find a group that must be there. A directory that answers but is empty is as bad as none.
+// Checks that people can sign in: the provider accepts our API token, and in both bases of the directory a real bind and
+// a search find a group that must be there. A directory that answers but is empty is as bad as none.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Directory, DirectoryBase } from '@holdfast/kit/directory';
@@ -20,10 +20,10 @@ interface IdentityData {
   provider_version: string | null;
   api_error: string | null;
   bases: BaseState[];
-  /** Connected while the directory did not answer, and disconnected within the last hour for it. */
+  /** Devices that connected while the directory was unavailable, and were disconnected for it in the last hour. */
   disconnected: Unlisted[];
   disconnected_at: string | null;
-  /** Still connected without a name. */
+  /** Devices still connected without a name. */
   unlisted: Unlisted[];
 }
 
@@ -36,10 +36,10 @@ export const identity = healthModule<IdentityData>({
   name: 'identity',
 
   remedy: [
-    'See whether the provider and its directory run (docker compose ps, or pids in DIR/stack.json) and read their logs; a directory that came up before its provider can be empty until it is restarted (docker compose restart NAME).',
-    'If our token is refused, make a new API token of an administrator at the provider, set IDENTITY_TOKEN in .env and restart.',
-    'If adm_ldapservice is refused, set LDAP_BIND_PASSWORD to its password, or restart: a start sets the password to LDAP_BIND_PASSWORD.',
-    'Ask the directory yourself: ldapsearch -x -H LDAP_URL -D cn=adm_ldapservice,ou=users,LDAP_BASE_DN -W -b ou=groups,LDAP_BASE_DN "(cn=core_ROLE_ADMIN)" member',
+    'Check that the provider and its directory are running (docker compose ps, or pids in DIR/stack.json) and read their logs. A directory that started before its provider can be empty until it is restarted (docker compose restart NAME).',
+    'If our token is rejected, create a new API token of an administrator at the provider, set IDENTITY_TOKEN in .env and restart.',
+    'If adm_ldapservice is rejected, set LDAP_BIND_PASSWORD to its password, or restart: a start sets the password to LDAP_BIND_PASSWORD.',
+    'Query the directory yourself: ldapsearch -x -H LDAP_URL -D cn=adm_ldapservice,ou=users,LDAP_BASE_DN -W -b ou=groups,LDAP_BASE_DN "(cn=core_ROLE_ADMIN)" member',
   ],
 
   async read({ identity: provider, directory, jobRuns, now }) {
@@ -51,7 +51,7 @@ export const identity = healthModule<IdentityData>({
       (error: unknown) => ({ account: null, api_error: withoutStop(messageOf(error)) }),
     );
     const version = provider.version().catch(() => null);
-    // Rule `unlistedIsExtra`: our own database has a module for itself.
+    // Rule `unlistedIsExtra`: our own database has its own module.
     const unlisted = unlistedState({ jobRuns, now }).catch(() => ({ disconnected: [], left: [], at: undefined }));
     const bases = (['core', 'web'] as const).map((base) => probed(directory, base, now));
     const { disconnected, left, at } = await unlisted;
@@ -67,17 +67,17 @@ export const identity = healthModule<IdentityData>({
 
   findings({ api_error: apiError, bases, unlisted }) {
     const failure = (says: string): Finding => ({ kind: 'failure', says });
-    // The provider first: when it cannot be asked, that is why the directory lacks our accounts, seldom the other way round.
+    // The provider first: when it is unavailable, the directory lacks our accounts because of it.
     const errors = [apiError, ...bases.map(({ error }) => error)].filter((error) => error !== null);
-    // A directory that does not answer does so in both bases: one cause.
+    // An unavailable directory fails in both bases for one cause.
     return [...[...new Set(errors)].map(failure), ...(unlisted.length > 0 ? [withoutName(unlisted)] : [])];
   },
 
   well: ({ provider_version: version, bases, disconnected, disconnected_at: at }) =>
-    `The provider${version === null ? '' : ` (${version})`} accepts our token; the directory lets people in (${Math.max(...bases.map(({ milliseconds }) => milliseconds))} ms).${
+    `The provider${version === null ? '' : ` (${version})`} accepts our token. Directory sign-in works (${Math.max(...bases.map(({ milliseconds }) => milliseconds))} ms).${
       at === null
         ? ''
-        : ` ${devices(disconnected.length)} connected while the directory was away and got no channels; disconnected at ${at.slice(11, 16)} UTC to connect anew.`
+        : ` ${devices(disconnected.length)} connected without channels while the directory was unavailable. Disconnected at ${at.slice(11, 16)} UTC to reconnect.`
     }`,
 
   trend: {
@@ -93,10 +93,10 @@ async function probed(directory: Directory, base: DirectoryBase, now: () => Date
   const error = await directory.probe(base, ADMIN_ROLE_GROUP).then(
     (members) => {
       if (members === undefined)
-        return `the directory answers, but its ${base} base has no group ${ADMIN_ROLE_GROUP}: nobody would have any rights`;
+        return `the directory answers, but its ${base} base has no group ${ADMIN_ROLE_GROUP}, so no one has any rights`;
       return members > 0
         ? null
-        : `the group ${ADMIN_ROLE_GROUP} in the ${base} base has no members: nobody could administer`;
+        : `the group ${ADMIN_ROLE_GROUP} in the ${base} base has no members, so there is no administrator`;
     },
     (thrown: unknown) => withoutStop(messageOf(thrown)),
   );
@@ -109,9 +109,9 @@ function withoutName(unlisted: readonly Unlisted[]): Finding {
   return {
     kind: 'fact',
     status: 'warning',
-    says: `${devices(unlisted.length)} connected without a name, and again after a disconnect, so without any channel: ${callsigns.join(', ')}${others > 0 ? ` and ${others} more` : ''}`,
+    says: `${devices(unlisted.length)} connected without a name, even after a disconnect, so they have no channel: ${callsigns.join(', ')}${others > 0 ? ` and ${others} more` : ''}`,
     remedy:
-      'The certificate of such a device names an account that the directory does not show: deleted at the provider, or in no group. Enroll the device under an account that is there, or revoke its certificate.',
+      'The device has a certificate of an account that the directory does not list: deleted at the provider, or in no group. Enroll the device under an existing account, or revoke its certificate.',
   };
 }
 
@@ -119,7 +119,7 @@ const devices = (count: number): string => (count === 1 ? '1 device' : `${count}
 
 const named = ({ callsign, uid }: Unlisted): Unlisted => ({ callsign: callsign.slice(0, 100), uid: uid.slice(0, 100) });
 
-/** The evaluator ends the sentence. */
+/** Removes the final period, which the evaluator adds. */
 function withoutStop(sentence: string): string {
   return sentence.replace(/\.$/, '');
 }

@@ -1,5 +1,5 @@
-// The certificates that people, devices and programs have: which end soon and whose they are. Counted is what somebody may
-// still use: not what is revoked, was replaced by a newer one of the same device, or ended long ago.
+// Finds issued certificates of users, devices and programs that expire soon.
+// Counts only those still in use: not revoked, not replaced by a newer one of the same device, not expired long ago.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
@@ -15,21 +15,21 @@ export interface IssuedCertificate {
   file: string;
   username: string;
   expires_at: string;
-  /** Whole days, rounded down; negative when it has ended. */
+  /** Whole days, rounded down; negative after it has expired. */
   days_left: number;
 }
 
 export interface IssuedCertificates {
-  /** Those that may be used; null while nobody could be asked. */
+  /** Usable certificates; null while the core is unavailable. */
   count: number | null;
-  /** The first to end come first; at most 200. */
+  /** The first to expire come first; at most 200. */
   certificates: IssuedCertificate[];
-  /** Why nobody could be asked. */
+  /** Why they could not be read; null if they were. */
   problem: string | null;
 }
 
 const MAX_SHOWN = 200;
-/** A device that has not enrolled anew since is not in use any more. */
+/** A device that has not enrolled again by then is no longer in use. */
 const LOOKED_AT_DAYS_AFTER_END = 7;
 
 export async function readIssued(
@@ -50,7 +50,7 @@ export async function readIssued(
 
 export function judgeIssued({ certificates, problem }: IssuedCertificates, thresholds: ModuleThresholds): Finding[] {
   if (problem !== null)
-    return [{ kind: 'fact', status: 'warning', says: `nobody looks at the certificates of people: ${problem}` }];
+    return [{ kind: 'fact', status: 'warning', says: `couldn't check issued certificates: ${problem}` }];
   return certificates.map(({ file, username, days_left: left, expires_at: end }) =>
     left < 0
       ? { kind: 'fact', status: 'critical', says: `${file} of ${username} expired on ${end.slice(0, 10)}` }
@@ -67,7 +67,7 @@ function inUse(all: readonly CoreCertificate[], now: Date): CoreCertificate[] {
   }
   return [...newest.values()].filter(
     ({ username, revokedAt, expiresAt }) =>
-      // The file of svc_api is looked at by itself.
+      // The file of svc_api is checked separately.
       ![API_ACCOUNT, CANARY_ACCOUNT].includes(username) &&
       revokedAt === null &&
       daysUntil(expiresAt, now) >= -LOOKED_AT_DAYS_AFTER_END,
@@ -89,7 +89,7 @@ export function daysUntil(end: string, now: Date): number {
   return Math.floor((Date.parse(end) - now.getTime()) / DAY_MS);
 }
 
-/** Days left against the limits of the module; null counts as no figure, which is never ok. */
+/** Judges the days left against the limits of the module; null counts as no figure, which is never ok. */
 export function certificateEnds(subject: string, daysLeft: number | null, thresholds: ModuleThresholds): Finding {
   return {
     kind: 'figure',
@@ -97,7 +97,7 @@ export function certificateEnds(subject: string, daysLeft: number | null, thresh
     value: daysLeft ?? Number.NaN,
     limits: limitsOf(thresholds),
     lowerIsWorse: true,
-    says: `the certificate ends in ${counted(daysLeft ?? 0, 'day')}`,
+    says: `the certificate expires in ${counted(daysLeft ?? 0, 'day')}`,
     format: (limit) => counted(limit, 'day'),
   };
 }

@@ -1,5 +1,5 @@
-// Whether CoT gets from one end to the other: a service account goes the whole way of a device. Every port may answer and
-// nobody be able to work all the same; this is what notices.
+// Checks CoT end to end: a service account signs in, connects and sends like a device.
+// It notices when every port answers but no device can work.
 
 import { rounded } from '@holdfast/kit/format';
 import { type ProbeStage, runProbe, type StageResult } from '../../devices/connections/probe.ts';
@@ -8,7 +8,7 @@ import { healthModule } from '../module.ts';
 
 interface ProbeData {
   stages: StageResult[];
-  /** Connecting, sending and receiving; null when it did not get that far. */
+  /** Connecting, sending and receiving; null if the probe did not get that far. */
   latency_seconds: number | null;
   failed_stage: ProbeStage | null;
 }
@@ -17,14 +17,14 @@ const LATENCY: readonly ProbeStage[] = ['connect', 'send', 'receive'];
 
 export const probe = healthModule<ProbeData>({
   name: 'probe',
-  /** The probe itself ends after 30 s at the latest. */
+  /** The probe itself ends within 30 s. */
   withinMs: 33_000,
 
   remedy: [
-    'The message names the stage that failed: account and bind are the identity provider and its directory, groups the directory, certificate and connect the certificate of svc_probe, send and receive the core, store its database.',
-    'A directory that shows no groups has come up before its provider: restart it (docker compose restart NAME, or ./scripts/stop.sh --data DIR and start again).',
-    'If svc_probe has no usable certificate or key, the job keep-service-certificates makes both anew within 5 minutes by itself, a restart of management at once; if neither does, its log (or DIR/logs/management.log) says why.',
-    'If events do not come out or take long, read the log of the core, see its load and memory, and the modules database and disk.',
+    'Check the part behind the failed stage. account and bind: the identity provider and its directory. groups: the directory. certificate and connect: the certificate of svc_probe. send and receive: the core. store: its database.',
+    'A directory without groups started before its provider: restart it (docker compose restart NAME, or ./scripts/stop.sh --data DIR and start again).',
+    'If svc_probe has no usable certificate or key, the job keep-service-certificates replaces both within 5 minutes; a restart of management does it at once. If neither helps, its log (or DIR/logs/management.log) names the reason.',
+    'If events do not arrive or take long, read the log of the core, and check its load and memory and the modules database and disk.',
   ],
 
   async read(monitored) {
@@ -47,11 +47,10 @@ export const probe = healthModule<ProbeData>({
     ];
   },
 
-  well: ({ latency_seconds: latency }) =>
-    `An event went the whole way of a device, came out after ${latency ?? 0} s and was stored.`,
+  well: ({ latency_seconds: latency }) => `A test event arrived after ${latency ?? 0} s and was stored.`,
 
   trend: {
-    name: 'from end to end',
+    name: 'end to end',
     unit: 'seconds',
     limits: (thresholds) => limitsOf(thresholds, 'latency_'),
     figureOf: ({ latency_seconds }) => latency_seconds,
@@ -60,7 +59,7 @@ export const probe = healthModule<ProbeData>({
 
 const FACTS: readonly ProbeStage[] = ['certificate', 'store'];
 
-/** What is missing is a fact; what fails once may be chance. */
+/** Something missing is a fact; a single failure may be chance. */
 function failure(stage: ProbeStage, problem: string): Finding {
   const says = `${stage}: ${problem.replace(/\.$/, '')}`;
   return FACTS.includes(stage) ? { kind: 'fact', status: 'critical', says } : { kind: 'failure', says };
@@ -69,7 +68,7 @@ function failure(stage: ProbeStage, problem: string): Finding {
 function slowness(seconds: number, limits: { warning: number; critical: number }): Finding {
   return {
     kind: 'figure',
-    subject: 'from end to end',
+    subject: 'end to end',
     value: seconds,
     limits,
     says: `${seconds} s`,

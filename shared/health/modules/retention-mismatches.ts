@@ -1,5 +1,5 @@
-// What the core has in force against what the variables and its files say, and values that look like the other unit: days that are
-// read as seconds delete nearly everything.
+// Compares the core's retention values with the variables and its files, and finds values that look like the other unit:
+// days read as seconds delete nearly everything.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { CronDialect, Schedules } from '@holdfast/kit/cron';
@@ -27,11 +27,11 @@ import type { SeenRuns } from './retention-runs.ts';
 export interface Mismatch {
   /** The type, or `schedule`. */
   name: string;
-  /** Against what: a variable, the file of the core, or what is likely in its unit. */
+  /** What it differs from: a variable, the file of the core, or a plausible value in its unit. */
   kind: 'variable' | 'file' | 'unit';
-  /** What the core has in force, as it counts. */
+  /** The value of the core, in its unit. */
   core: string;
-  /** What it should be, in the same words. */
+  /** The expected value, in the same format. */
   wanted: string;
   says: string;
 }
@@ -41,7 +41,7 @@ export interface InForceAtCore {
   schedule: string;
 }
 
-/** A key that a variable owns. */
+/** Mismatches with the values that variables set. */
 export function againstVariables(
   { raw, schedule }: InForceAtCore,
   wanted: WantedRetention,
@@ -58,13 +58,13 @@ export function againstVariables(
   }
   const { cron } = wanted;
   if (cron !== undefined && !isSameSchedule(schedule, cron)) {
-    const says = `the core runs at ${shown(schedule)}, but RETENTION_CRON says ${shown(cron)}`;
+    const says = `the core's schedule is ${shown(schedule)}, but RETENTION_CRON says ${shown(cron)}`;
     found.push({ name: 'schedule', kind: 'variable', core: schedule, wanted: cron, says });
   }
   return found;
 }
 
-/** A file that was changed after the start of the core counts only from its next start on. */
+/** Mismatches with the files: one changed after the start of the core applies only from its next start. */
 export function againstFiles(
   { raw, schedule }: InForceAtCore,
   files: RetentionFileContents,
@@ -77,13 +77,13 @@ export function againstFiles(
     return { name: type, kind: 'file', core, wanted, says };
   });
   if (plainCron(schedule) !== plainCron(files.schedule)) {
-    const says = `the core runs at ${shown(schedule)}, but its file says ${shown(files.schedule)}: ${because}`;
+    const says = `the core's schedule is ${shown(schedule)}, but its file says ${shown(files.schedule)}: ${because}`;
     found.push({ name: 'schedule', kind: 'file', core: schedule, wanted: files.schedule, says });
   }
   return found;
 }
 
-/** What can hardly be meant in that unit. */
+/** Values that are implausible in that unit. */
 export function againstUnit(raw: CoreRetentionPolicy, unit: RetentionUnit, isRelease: boolean): Mismatch[] {
   return RETAINED.flatMap((type) => {
     const value = raw[type];
@@ -110,7 +110,7 @@ function implausible(name: Retained, value: number, unit: RetentionUnit, isRelea
 
 const COMPARED_TIMES = 20;
 
-/** Whether the cron of the core means the same as a Quartz of ours: by when they fire, whatever the dialect. */
+/** Compares the core's cron with our Quartz expression by the times at which they fire. */
 export function sameSchedule(
   schedules: Schedules,
   dialect: CronDialect,
@@ -125,13 +125,13 @@ export function sameSchedule(
   return (cron, quartz) => {
     if (plainCron(cron) === NEVER || plainCron(quartz) === NEVER) return plainCron(cron) === plainCron(quartz);
     const [ofCore, ofOurs] = [times(cron, dialect), times(quartz, 'quartz')];
-    // Of some that can be read nobody knows when they fire: those are not judged.
+    // Some valid expressions have no computable times; they are not judged.
     const isUnknown = ofCore === '' && schedules.fault(cron, dialect) === undefined;
     return isUnknown || ofCore === ofOurs;
   };
 }
 
-/** Those against a file are left out for what is wrong already. */
+/** Drops mismatches with a file for values that are wrong already. */
 export function withoutEchoes(mismatches: readonly Mismatch[]): Mismatch[] {
   const wrong = new Set(mismatches.filter(({ kind }) => kind !== 'file').map(({ name }) => name));
   return mismatches.filter(({ kind, name }) => kind !== 'file' || !wrong.has(name));
@@ -142,7 +142,7 @@ export function judgeMismatches(mismatches: readonly { says: string }[]): Findin
 }
 
 function format(value: number | null, unit: RetentionUnit): string {
-  if (value === null) return 'for ever';
+  if (value === null) return 'forever';
   if (unit === 'days') return `${value} days`;
   return `${value} seconds (${secondsInDays(value)} days)`;
 }
@@ -152,7 +152,7 @@ function secondsInDays(seconds: number): number | null {
 }
 
 function shown(cron: string): string {
-  return plainCron(cron) === NEVER ? 'no time (-)' : cron;
+  return plainCron(cron) === NEVER ? 'never (-)' : cron;
 }
 
 export type Files = { contents: RetentionFileContents; problem: null } | { contents: undefined; problem: string };
@@ -170,7 +170,7 @@ export interface Seen {
   files: Files;
 }
 
-/** What differs from the files is read once more: a change is in memory and in the file a moment apart. */
+/** Reads mismatches with files twice: a change reaches memory and file at slightly different times. */
 export async function mismatchesOf(
   monitored: Monitored,
   seen: Seen & { runs: SeenRuns },

@@ -1,5 +1,5 @@
-// What the tables of the core say of retention: rows that the last run should have deleted, how many the first one will delete, and
-// rows that would make the run of a release fail.
+// Checks the core's tables for rows that the last run should have deleted, the size of the first run, and rows that would
+// make the run of a release fail.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatUtc } from '@holdfast/kit/format';
@@ -23,22 +23,22 @@ export interface RowsQuestion {
   policy: RetentionPolicy;
   unit: RetentionUnit;
   exemptKeywords: readonly string[];
-  /** The limits of the last run that is done, when its work is to be looked at. */
+  /** The limits of the last finished run, if its work is to be checked. */
   checked: RetentionLimits | undefined;
-  /** Whether the first run with this policy lies ahead. */
+  /** True if the first run with this policy is still to come. */
   isFirstAhead: boolean;
 }
 
 export type NotInTime = Retained | 'references';
 
 export interface SeenRows {
-  /** Null when nothing was looked for. */
+  /** Null if nothing was checked. */
   overAge: Retained[] | null;
   firstRun: { rows: number; exact: boolean } | null;
   references: ExpiredReferences | null;
-  /** What could not be looked at in time. */
+  /** What could not be checked in time. */
   notInTime: NotInTime[];
-  /** Why something could not be read. */
+  /** Why something could not be read; null if all was. */
   problem: string | null;
 }
 
@@ -75,13 +75,13 @@ export async function readRows(deps: RowsDeps, question: RowsQuestion): Promise<
   return { ...seen };
 }
 
-/** The log of a release says when a run began, and never that it has ended. */
+/** The log of a release shows the start of a run, but never its end. */
 const LOGGED_RUN_MS = 6 * HOUR_MS;
 const CLOCKS_MS = 60_000;
-/** Of the missions a release deletes only those that its own account sees. */
+/** Without missions: a release deletes only those that its own account can see. */
 const OF_LOGGED_RUN: readonly Retained[] = ['cot', 'geochat', 'files'];
 
-/** The limits of a run that said it is done, of the types that had days then and have them now; undefined: not to be looked at. */
+/** The limits of a finished run, for types that had days then and have them now; undefined if not to be checked. */
 export function limitsToCheck(
   run: RetentionRun,
   policy: RetentionPolicy,
@@ -108,10 +108,10 @@ async function firstRun(deps: RowsDeps, { policy, unit, isFirstAhead }: RowsQues
   return { rows, exact };
 }
 
-/** Files are in no such table. */
+/** Files have no such references. */
 const EVENTS = ['cot', 'geochat', 'missions'] as const;
 
-/** Null where they do not matter, undefined when they could not be counted in time. */
+/** Null if they do not matter, undefined if they could not be counted in time. */
 async function references(
   deps: RowsDeps,
   { policy, unit }: RowsQuestion,
@@ -125,24 +125,19 @@ export function judgeOverAge(types: readonly Retained[] | null): Finding[] {
   return RETAINED.filter((type) => types?.includes(type)).map((type) => ({
     kind: 'fact',
     status: 'warning',
-    says: `rows of ${type} are older than the limit of the last run, which said that it is done: it left them, or they are there since (a mission was deleted, a backup restored)`,
+    says: `rows of ${type} are older than the limit of the last successful run: it left them, or they came later (a deleted mission, a restored backup)`,
   }));
 }
 
-/** Nobody knows of them whether all is well. */
+/** Findings about checks that ran out of time. */
 export function judgeNotInTime(what: readonly NotInTime[]): Finding[] {
   const note = (says: string): Finding => ({ kind: 'fact', status: 'note', says });
   const types = RETAINED.filter((type) => what.includes(type));
   const found: Finding[] = [];
-  if (types.length > 0)
-    found.push(
-      note(`${types.join(', ')} could not be looked at in time, so nobody sees whether the last run left rows`),
-    );
+  if (types.length > 0) found.push(note(`couldn't check ${types.join(', ')} in time for rows that the last run left`));
   if (what.includes('references'))
     found.push(
-      note(
-        'cot_image, cot_thumbnail and cot_link could not be looked at in time, so nobody sees whether they make the next run fail',
-      ),
+      note("couldn't check cot_image, cot_thumbnail and cot_link in time for rows that make the next run fail"),
     );
   return found;
 }
@@ -150,13 +145,13 @@ export function judgeNotInTime(what: readonly NotInTime[]): Finding[] {
 export function judgeFirstRun(rows: number | null, exact: boolean, nextRun: string | null): Finding[] {
   if (rows === null || rows <= LARGE_RUN_ROWS) return [];
   const when = nextRun === null ? '' : `, at ${formatUtc(nextRun)},`;
-  const says = `the first run with these days${when} will delete ${exact ? '' : 'about '}${rows} rows; look at GET /api/retention/preview before`;
+  const says = `the first run with these days${when} will delete ${exact ? '' : 'about '}${rows} rows; check GET /api/retention/preview first`;
   return [{ kind: 'fact', status: 'note', says }];
 }
 
 export function judgeReferences(references: ExpiredReferences | null): Finding[] {
   const { images = 0, thumbnails = 0, links = 0 } = references ?? {};
   if (images + thumbnails + links === 0) return [];
-  const says = `the next run will fail: rows that point at events it deletes are in cot_image (${images}), cot_thumbnail (${thumbnails}), cot_link (${links})`;
+  const says = `the next run will fail: rows in cot_image (${images}), cot_thumbnail (${thumbnails}), cot_link (${links}) refer to events that it deletes`;
   return [{ kind: 'fact', status: 'warning', says }];
 }

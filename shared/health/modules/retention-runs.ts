@@ -1,4 +1,4 @@
-// The runs of retention, as the core tells of them and as Holdfast remembers them, and since when what is in force is in force.
+// Reads retention runs from the core and from our history, and finds failed and overdue ones.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { CronDialect, Schedules } from '@holdfast/kit/cron';
@@ -14,17 +14,17 @@ import type { Monitored } from '../monitored.ts';
 export interface SeenRuns {
   last: RetentionRun | undefined;
   lastDone: RetentionRun | undefined;
-  /** Those that are known to be done. */
+  /** Finished runs. */
   done: readonly RetentionRun[];
-  /** It answers, and has no such call. */
+  /** True if the core answers and has no call for runs. */
   isRelease: boolean;
-  /** As the core tells; a release does not. */
+  /** As the core reports; a release does not. */
   isGoingOn: boolean;
-  /** Null when it could not be found out. */
+  /** Null if unknown. */
   inForceSince: string | null;
-  /** Why the core does not tell of its runs. */
+  /** Why the core's runs could not be read; null if they were. */
   coreProblem: string | null;
-  /** Why our own memory could not be asked. */
+  /** Why our own history could not be read; null if it was. */
   historyProblem: string | null;
 }
 
@@ -33,7 +33,7 @@ export interface RunsDeps {
   retentionHistory: Pick<RetentionHistory, 'runs' | 'lastDone' | 'seenInForce'>;
 }
 
-/** `inForce` is undefined while the core does not say what it has in force. */
+/** `inForce` is undefined while the core's policy is unknown. */
 export async function readRuns(deps: RunsDeps, inForce: InForce | undefined, now: Date): Promise<SeenRuns> {
   const [reported, kept] = await Promise.all([
     inForce === undefined ? undefined : attempt(deps.coreRetention.runs()),
@@ -56,7 +56,7 @@ export async function readRuns(deps: RunsDeps, inForce: InForce | undefined, now
   };
 }
 
-/** As far as it can be known: none that began since the policy is in force has deleted what it says. */
+/** True if no known run that began under this policy has deleted its rows yet. */
 export function isFirstAhead(runs: SeenRuns, policy: RetentionPolicy): boolean {
   if (runs.isGoingOn || runs.historyProblem !== null || runs.coreProblem !== null) return false;
   const since = runs.inForceSince === null ? -Infinity : Date.parse(runs.inForceSince);
@@ -64,10 +64,10 @@ export function isFirstAhead(runs: SeenRuns, policy: RetentionPolicy): boolean {
 }
 
 const CLOCKS_MS = HOUR_MS;
-/** As the limit of a type that the run left out. */
+/** Stands for the limit of a type that the run left out. */
 const NEVER_DELETED = new Date(0).toISOString();
 
-/** An order may leave rows that the next scheduled run deletes. */
+/** A run on demand may leave rows that the next scheduled run deletes. */
 function isOfOlderCutoff({ trigger, startedAt, limits }: RetentionRun, policy: RetentionPolicy): boolean {
   if (trigger !== 'order') return false;
   const latest = Object.entries(limitsAt(policy, new Date(Date.parse(startedAt) - CLOCKS_MS)));
@@ -87,7 +87,7 @@ async function readHistory(
   return { last: page.results[0], lastDone, inForceSince };
 }
 
-/** What the core tells is newer than what was written down of the same run. */
+/** The core's data about a run is newer than our history of it. */
 function newestFirst(ofCore: readonly RetentionRun[], fromHistory: readonly RetentionRun[]): RetentionRun[] {
   const byId = new Map([...fromHistory, ...ofCore].map((run) => [run.id, run]));
   return [...byId.values()].toSorted((a, b) => Date.parse(b.startedAt) - Date.parse(a.startedAt));
@@ -100,7 +100,7 @@ async function attempt<T>(work: Promise<T>): Promise<{ value: T | undefined; pro
   );
 }
 
-/** Every row that went, with what went with missions. */
+/** All deleted rows, including those deleted with missions. */
 export function rowsOfRun({ rows, included }: RetentionRun): number {
   return Object.values(rows).reduce((sum, each) => sum + each, included.cot + included.files);
 }
@@ -108,11 +108,9 @@ export function rowsOfRun({ rows, included }: RetentionRun): number {
 export function judgeLastRun(last: { state: string; started_at: string; error: string | null } | null): Finding[] {
   if (last === null) return [];
   const [when, why] = [formatUtc(last.started_at), last.error === null ? '' : `: ${last.error.replace(/\.$/, '')}`];
-  if (last.state === 'failed') return [warning(`the last run, of ${when}, has failed${why}`)];
+  if (last.state === 'failed') return [warning(`the last run (${when}) failed${why}`)];
   if (last.state === 'interrupted')
-    return [
-      warning(`the last run, of ${when}, was interrupted${why === '' ? ': the next run deletes the rest' : why}`),
-    ];
+    return [warning(`the last run (${when}) was interrupted${why === '' ? ': the next run deletes the rest' : why}`)];
   return [];
 }
 
@@ -121,8 +119,8 @@ function warning(says: string): Finding {
 }
 
 /**
- * Runs of retention that were due and have not begun. A moment of the schedule is made good by a run that began after it, and by
- * one that was going on then: the next moment finds its work done.
+ * Retention runs that were due but did not start. A scheduled time is covered by a run that started after it, or by one
+ * that was running at that time.
  */
 export interface Overdue {
   runs: number;
@@ -136,12 +134,12 @@ export interface Timetable {
   timeZone: string;
 }
 
-/** So late a core may begin. */
+/** How late a core may start a run. */
 const GRACE_MS = 10 * MINUTE_MS;
-/** A schedule of every second is not followed through the years. */
+/** Limits the work for schedules that fire very often. */
 const MAX_COUNTED = 100;
 
-/** `from`: everything until then is made good, or was not asked for yet. */
+/** `from`: everything until then is covered, or was not scheduled yet. */
 export function overdueRuns(schedules: Pick<Schedules, 'next'>, timetable: Timetable, from: Date, now: Date): Overdue {
   const { cron, dialect, timeZone } = timetable;
   const due = schedules.next(cron, dialect, timeZone, from, MAX_COUNTED);
@@ -149,7 +147,7 @@ export function overdueRuns(schedules: Pick<Schedules, 'next'>, timetable: Timet
   return { runs: late.length, since: late[0]?.toISOString() ?? null };
 }
 
-/** Until when the schedule is made good: what is in force since `inForceSince` asks for nothing before that. */
+/** The time until which the schedule is covered; a policy in force since `inForceSince` demands nothing before that. */
 export function madeGoodUntil(inForceSince: string, last: RetentionRun | undefined): Date {
   const ran = last === undefined ? [] : [last.startedAt, ...(last.state === 'done' ? [last.finishedAt] : [])];
   const times = [inForceSince, ...ran].flatMap((at) => (at === null ? [] : [Date.parse(at)]));
@@ -158,13 +156,13 @@ export function madeGoodUntil(inForceSince: string, last: RetentionRun | undefin
 
 export function judgeOverdue({ runs, since }: Overdue, cron: string, thresholds: ModuleThresholds): Finding {
   const count = runs < MAX_COUNTED ? counted(runs, 'run') : `${MAX_COUNTED} runs or more`;
-  const due = since === null ? '' : `, the first was due at ${formatUtc(since)}`;
+  const due = since === null ? '' : `, first due at ${formatUtc(since)}`;
   return {
     kind: 'figure',
     subject: `the schedule ${cron}`,
     value: runs,
     limits: limitsOf(thresholds),
-    says: `${count} ${runs === 1 ? 'has' : 'have'} not begun${due}`,
+    says: `${count} did not start${due}`,
   };
 }
 
@@ -172,7 +170,7 @@ export interface LastRun {
   started_at: string;
   finished_at: string | null;
   state: RetentionRun['state'];
-  /** In all, with what went with missions. */
+  /** All rows, including those deleted with missions. */
   rows: number;
   error: string | null;
 }

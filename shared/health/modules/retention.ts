@@ -1,5 +1,5 @@
-// What is kept how long, and whether that is done: policy and schedule in force, the runs, what they left, and whether the core
-// counts in the unit that everybody believes. Where nothing has days, nothing is deleted, and nothing is looked for.
+// Checks retention: the policy and schedule in force, the runs and the rows they left, and the unit that the core counts.
+// Without days nothing is deleted, and nothing is checked.
 
 import { formatUtc } from '@holdfast/kit/format';
 import {
@@ -54,23 +54,23 @@ import {
 
 interface TypeState {
   name: string;
-  /** Null keeps for ever. */
+  /** Null keeps forever. */
   kept_days: number | null;
-  /** The same as the core counts. */
+  /** The same in the unit of the core. */
   core_value: number | null;
   /** Deleted by the last run. */
   last_run_rows: number | null;
-  /** Whether a run that said it is done left rows; null when that was not looked for, or not found out in time. */
+  /** True if a run that reported success left rows; null if not checked, or not in time. */
   over_age: boolean | null;
 }
 
 interface RetentionData {
-  /** What the core counts; null when CORE_RETENTION_UNIT is not set. */
+  /** What the core counts; null if CORE_RETENTION_UNIT is not set. */
   unit: RetentionUnit | null;
   time_zone: string;
   core_answers: boolean;
   core_problem: string | null;
-  /** Where policy and schedule were read. */
+  /** Where policy and schedule were read from. */
   policy_from: 'core' | 'files';
   keeps_everything: boolean;
   /** Days; null without a unit. */
@@ -84,7 +84,7 @@ interface RetentionData {
   last_run_timestamp_seconds: number | null;
   last_done_timestamp_seconds: number | null;
   running: boolean;
-  /** Null when it cannot be told. */
+  /** Null if unknown. */
   overdue_runs: number | null;
   overdue_since: string | null;
   rows_over_age: string[];
@@ -106,10 +106,10 @@ export const retention = healthModule<RetentionData>({
   withinMs: 25_000,
 
   remedy: [
-    'A run that is overdue, failed or left rows: see whether the core runs (of a TAK Server release, its retention process too) and what its log says (grep -i retention in logs below CORE_DATA_DIR), then let the next run do it, or order one: docs/retention.md.',
-    'Values that differ, or that look like another unit: stop the core before the next run, correct COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS, RETENTION_CRON and CORE_RETENTION_UNIT in .env, or the files in conf/retention below CORE_DATA_DIR, and start again.',
-    'Days without a schedule, or a large first run: look at GET /api/retention/preview, make a backup, then set RETENTION_CRON in .env or cron by PUT /api/retention. What is deleted does not come back.',
-    'Rows in cot_image, cot_thumbnail or cot_link that make the run of a release fail are not written any more; after a backup, in psql on the database cot: DELETE FROM cot_thumbnail; DELETE FROM cot_image; DELETE FROM cot_link; (docs/retention.md).',
+    'If a run is overdue, failed or left rows: check that the core is running (of a TAK Server release, its retention process too) and read its log (grep -i retention in logs below CORE_DATA_DIR). Wait for the next run, or start one: docs/retention.md.',
+    'If values differ or look like another unit: stop the core before the next run. Correct COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS, RETENTION_CRON and CORE_RETENTION_UNIT in .env, or the files in conf/retention below CORE_DATA_DIR. Then start again.',
+    "For days without a schedule, or a large first run: check GET /api/retention/preview and make a backup. Then set RETENTION_CRON in .env, or cron with PUT /api/retention. Deleted data can't be recovered.",
+    'Rows in cot_image, cot_thumbnail or cot_link that make the run of a release fail are no longer used. After a backup, in psql on the database cot: DELETE FROM cot_thumbnail; DELETE FROM cot_image; DELETE FROM cot_link; (docs/retention.md).',
   ],
 
   async read(monitored) {
@@ -133,40 +133,40 @@ export const retention = healthModule<RetentionData>({
   findings(data, thresholds) {
     const found = [...judgeMismatches(data.mismatches), ...judgeReading(data)];
     if (data.unit === null)
-      return data.keeps_everything ? found : [...found, fact('warning', `${UNIT_UNSET}, so nothing of it is judged`)];
+      return data.keeps_everything ? found : [...found, fact('warning', `${UNIT_UNSET}; retention is not checked`)];
     return data.keeps_everything ? found : [...found, ...judgeWork(data, thresholds)];
   },
 
   well(data) {
     if (data.policy === null || data.keeps_everything) {
       const schedule = data.schedule === NEVER ? '' : ` The schedule ${data.schedule} deletes nothing.`;
-      return `Nothing is ever deleted: no type has days.${schedule}`;
+      return `Nothing is deleted: no days are set.${schedule}`;
     }
     const last = data.last_run;
-    const ran = last === null ? 'No run yet' : `Last run ${formatUtc(last.started_at)}, ${last.rows} rows`;
+    const ran = last === null ? 'No run yet' : `Last run ${formatUtc(last.started_at)} (${last.rows} rows)`;
     const next = data.next_run === null ? '' : `, next ${formatUtc(data.next_run)}`;
-    return `Kept are ${formatLimited(data.policy)}. ${ran}${next}.`;
+    return `Kept: ${formatLimited(data.policy)}. ${ran}${next}.`;
   },
 
   trend: { name: 'runs overdue', unit: 'count', limits: limitsOf, figureOf: ({ overdue_runs }) => overdue_runs },
 });
 
 const UNIT_UNSET =
-  'there are values for retention, but CORE_RETENTION_UNIT is not set: set it to seconds for a TAK Server release, to days for the embedded core';
+  'retention values are set, but CORE_RETENTION_UNIT is not: set it to seconds for a TAK Server release, to days for the embedded core';
 
-/** What could not be asked. */
+/** Findings about data that could not be read. */
 function judgeReading(data: RetentionData): Finding[] {
   const found: Finding[] = [];
   if (data.core_problem !== null) {
-    const shown = data.policy_from === 'files' ? '; what its files say counts from its next start on' : '';
-    found.push({ kind: 'failure', says: `the core does not say what it has in force: ${data.core_problem}${shown}` });
+    const shown = data.policy_from === 'files' ? '; its files apply from its next start' : '';
+    found.push({ kind: 'failure', says: `couldn't read the core's retention policy: ${data.core_problem}${shown}` });
   }
   if (data.files_problem !== null)
-    found.push(fact('warning', `the retention files of the core cannot be read: ${data.files_problem}`));
+    found.push(fact('warning', `couldn't read the retention files of the core: ${data.files_problem}`));
   return found;
 }
 
-/** Only where something has days. */
+/** Findings about runs; only if at least one type has days. */
 function judgeWork(data: RetentionData, thresholds: ModuleThresholds): Finding[] {
   const found = judgeLastRun(data.last_run);
   if (data.overdue_runs !== null) {
@@ -179,29 +179,21 @@ function judgeWork(data: RetentionData, thresholds: ModuleThresholds): Finding[]
     ...judgeNotInTime(data.not_in_time),
   );
   if (data.runs_problem !== null)
-    found.push({ kind: 'failure', says: `the core does not tell of its runs: ${data.runs_problem}` });
+    found.push({ kind: 'failure', says: `couldn't read the core's runs: ${data.runs_problem}` });
   if (data.database_problem !== null)
-    found.push({ kind: 'failure', says: `what a run deletes cannot be read: ${data.database_problem}` });
+    found.push({ kind: 'failure', says: `couldn't read what a run deletes: ${data.database_problem}` });
   if (data.book_problem !== null)
-    found.push(
-      fact('note', `earlier runs cannot be read, so nobody sees whether one is overdue: ${data.book_problem}`),
-    );
+    found.push(fact('note', `couldn't read earlier runs, so overdue runs go unnoticed: ${data.book_problem}`));
   if (data.schedule === NEVER)
-    found.push(fact('note', 'there are days, but no schedule: nothing is deleted until RETENTION_CRON or cron is set'));
+    found.push(fact('note', 'days are set, but no schedule: nothing is deleted until RETENTION_CRON or cron is set'));
   else found.push(...judgeFirstRun(data.first_run_rows, data.first_run_exact ?? true, data.next_run));
   if (data.schedule !== NEVER && data.next_run === null)
     found.push(
-      fact(
-        'note',
-        `when the schedule ${data.schedule} fires next cannot be told, so a run that is overdue is not seen`,
-      ),
+      fact('note', `couldn't compute the next run of the schedule ${data.schedule}, so overdue runs go unnoticed`),
     );
   if (data.unit === 'seconds' && (data.policy?.missionpackages ?? null) !== null)
     found.push(
-      fact(
-        'note',
-        'missionpackages has days, which a TAK Server release ignores: it deletes them as files are deleted',
-      ),
+      fact('note', 'missionpackages has days, which a TAK Server release ignores: it deletes them with files'),
     );
   return found;
 }
@@ -210,7 +202,7 @@ function fact(status: 'note' | 'warning', says: string): Finding {
   return { kind: 'fact', status, says };
 }
 
-/** As far as it can be told without a unit: the core and its files have no values. */
+/** Without a unit: true if neither the core nor its files have values. */
 function keepsAll({ raw }: RetentionInForce, { contents }: Files): boolean {
   const none = (policy: CoreRetentionPolicy | undefined): boolean =>
     RETAINED.every((type) => (policy?.[type] ?? null) === null);

@@ -1,4 +1,4 @@
-// This machine's clock against the clocks of the database and of the identity provider.
+// Compares this machine's clock with the clocks of the database and the identity provider.
 
 import { rounded } from '@holdfast/kit/format';
 import type { ClockSource } from '../../host/port.ts';
@@ -7,7 +7,7 @@ import { healthModule } from '../module.ts';
 
 interface ClockOffset {
   name: string;
-  /** Positive when that clock is ahead of ours. */
+  /** Positive if that clock is ahead of ours. */
   offset_seconds: number;
 }
 
@@ -15,9 +15,9 @@ export const time = healthModule<{ worst_offset_seconds: number; clocks: ClockOf
   name: 'time',
 
   remedy: [
-    'Switch synchronisation on with sudo timedatectl set-ntp true, and see with timedatectl whether the clock is synchronised (containers share the clock of their host).',
-    'If it stays unsynchronised, allow UDP port 123 outwards, or name a time server in /etc/systemd/timesyncd.conf and run sudo systemctl restart systemd-timesyncd.',
-    'If the part that the alert names stands on another machine, do the same there.',
+    'Turn on synchronization with sudo timedatectl set-ntp true. Check with timedatectl that the clock is synchronized (containers share the clock of their host).',
+    'If it stays unsynchronized, allow outgoing UDP port 123, or set a time server in /etc/systemd/timesyncd.conf and run sudo systemctl restart systemd-timesyncd.',
+    'If the clock in the alert belongs to another machine, do the same there.',
   ],
 
   async read({ clocks, now }) {
@@ -27,8 +27,7 @@ export const time = healthModule<{ worst_offset_seconds: number; clocks: ClockOf
   },
 
   findings({ clocks }, thresholds) {
-    if (clocks.length === 0)
-      return [{ kind: 'fact', status: 'warning', says: 'there is no other clock to compare with' }];
+    if (clocks.length === 0) return [{ kind: 'fact', status: 'warning', says: 'no other clock to compare with' }];
     return clocks.map(({ name, offset_seconds: offset }): Finding => ({
       kind: 'figure',
       subject: `the clock of the ${name}`,
@@ -43,14 +42,14 @@ export const time = healthModule<{ worst_offset_seconds: number; clocks: ClockOf
     `Within ${worst_offset_seconds} s of the clock of the ${clocks.map(({ name }) => name).join(' and the ')}.`,
 
   trend: {
-    name: 'largest difference',
+    name: 'largest offset',
     unit: 'seconds',
     limits: limitsOf,
     figureOf: ({ worst_offset_seconds, clocks }) => (clocks.length === 0 ? null : worst_offset_seconds),
   },
 });
 
-/** Compared with the middle between asking and answering; what the resolution of the clock explains does not count. */
+/** Compares with the midpoint between request and answer; an offset within the clock's resolution does not count. */
 async function compare({ name, readMs, resolutionMs }: ClockSource, now: () => Date): Promise<ClockOffset> {
   const requested = now().getTime();
   const theirs = await readMs();

@@ -1,4 +1,4 @@
-// The certificate that each TLS endpoint shows right now: trusted, made out to its name, and how many days it has left.
+// Checks the certificate that each TLS endpoint presents: trust, name and days left.
 
 import { counted } from '@holdfast/kit/format';
 import type { TlsEndpoint, TlsState } from '../../host/port.ts';
@@ -9,13 +9,13 @@ import { certificateEnds, daysUntil } from './issued-certificates.ts';
 
 interface EndpointState extends TlsState {
   name: string;
-  /** Whole days, rounded down; null when not reachable. */
+  /** Whole days, rounded down; null if unreachable. */
   days_left: number | null;
-  /** It is served by the reverse proxy, which has just been started too, and is not yet as it must be. */
+  /** True while the reverse proxy that serves it has just started and is not ready. */
   starting: boolean;
 }
 
-/** What cannot be used is looked at this often, so that nobody reads for an hour what has been mended. */
+/** An unusable endpoint is checked this often, so that a fix shows soon. */
 const AGAIN_SECONDS = 60;
 
 const isUsable = ({ reachable, trusted }: TlsState): boolean => reachable && trusted;
@@ -24,10 +24,10 @@ export const tls = healthModule<{ least_days_left: number | null; endpoints: End
   name: 'tls',
 
   remedy: [
-    'See what the address shows: openssl s_client -connect HOST:PORT -servername HOST </dev/null | openssl x509 -noout -subject -issuer -dates',
-    'If it is not reachable, start what serves it: docker compose up -d with containers, ./scripts/start.sh --embedded --data DIR --detach for the embedded stack.',
-    'If a public certificate is not renewed, see that ports 80 and 443 are open from the internet and that the name leads here, and read the log of the reverse proxy (docker compose logs --tail 100 NAME).',
-    'In the embedded stack restart: ./scripts/stop.sh --data DIR, then start again; a certificate with 30 days left or less is made anew.',
+    'See which certificate the address presents: openssl s_client -connect HOST:PORT -servername HOST </dev/null | openssl x509 -noout -subject -issuer -dates',
+    'If it is unreachable, start the service behind it: docker compose up -d with containers, ./scripts/start.sh --embedded --data DIR --detach for the embedded stack.',
+    'If a public certificate is not renewed, check that ports 80 and 443 are open from the internet and that the name points here. Read the log of the reverse proxy (docker compose logs --tail 100 NAME).',
+    'In the embedded stack, restart: ./scripts/stop.sh --data DIR, then start again. A certificate with 30 days left or less is renewed.',
   ],
 
   async read({ tls: endpoints, wanted, now, startedAt }) {
@@ -46,7 +46,7 @@ export const tls = healthModule<{ least_days_left: number | null; endpoints: End
   findings({ endpoints }, thresholds) {
     return endpoints.map((endpoint): Finding => {
       const { name, error, days_left, starting } = endpoint;
-      if (starting) return { kind: 'fact', status: 'note', says: `${name} ${error}; the stack has just been started` };
+      if (starting) return { kind: 'fact', status: 'note', says: `${name} ${error}; the stack has just started` };
       if (!isUsable(endpoint)) return { kind: 'fact', status: 'critical', says: `${name} ${error}` };
       return certificateEnds(name, days_left, thresholds);
     });
@@ -56,11 +56,11 @@ export const tls = healthModule<{ least_days_left: number | null; endpoints: End
 
   well: ({ endpoints, least_days_left }) =>
     endpoints.length === 0
-      ? 'There is no public TLS address to look at.'
-      : `${counted(endpoints.length, 'endpoint')} trusted; the first certificate ends in ${counted(least_days_left ?? 0, 'day')}.`,
+      ? 'No public TLS endpoints to check.'
+      : `${counted(endpoints.length, 'endpoint')} trusted. The first certificate expires in ${counted(least_days_left ?? 0, 'day')}.`,
 
   trend: {
-    name: 'until the first one ends',
+    name: 'until the first expires',
     unit: 'days',
     limits: limitsOf,
     figureOf: ({ least_days_left }) => least_days_left,

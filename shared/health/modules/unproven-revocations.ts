@@ -1,4 +1,4 @@
-// Revocations that are wanted and not proven yet, and the canary: whether this core refuses who is revoked at all.
+// Finds requested revocations that are not proven yet, and checks the canary: a core must reject revoked certificates.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
@@ -7,7 +7,7 @@ import type { Finding } from '../evaluate.ts';
 
 export interface UnprovenRevocation {
   username: string;
-  /** SHA-256; null: everything that the user has, while the core could not be asked what that is. */
+  /** SHA-256; null means all certificates of the user, while the core has not listed them yet. */
   fingerprint: string | null;
   state: RevocationState;
   since: string;
@@ -15,21 +15,21 @@ export interface UnprovenRevocation {
 }
 
 export interface Revocations {
-  /** The oldest first; at most 200. */
+  /** Oldest first; at most 200. */
   unproven: UnprovenRevocation[];
-  /** Of all of them. */
+  /** The number of all of them. */
   unprovenCount: number;
   /** Null before the first one. */
   canary: { at: string; ok: boolean; signed: boolean; problem: string | null } | null;
-  /** Why our own record could not be read. */
+  /** Why our own records could not be read; null if they were. */
   problem: string | null;
 }
 
 const MAX_SHOWN = 200;
-/** In the ordinary course of things it takes less, as long as the core answers. */
+/** A revocation normally takes less while the core answers. */
 const EXPECTED_WITHIN_MS = 20_000;
 
-/** When the last of those that take longer than that began to: what was measured earlier does not say so. */
+/** When the newest overdue revocation became overdue; earlier measurements do not show it. */
 export function lateSinceMs(open: readonly { wantedAt: string }[], now: Date): number | undefined {
   const late = open
     .map(({ wantedAt }) => Date.parse(wantedAt) + EXPECTED_WITHIN_MS)
@@ -52,7 +52,7 @@ export async function readRevocations(
       fingerprint: null,
       state: 'revoking',
       since: wantedAt,
-      problem: 'the core could not be asked yet which certificates there are',
+      problem: 'the core has not listed the certificates yet',
     }));
     const single = open.map(({ username, hash, state, wantedAt, problem }): UnprovenRevocation => ({
       username,
@@ -73,13 +73,13 @@ export async function readRevocations(
   }
 }
 
-/** While the core does not answer, nothing is on its way in the ordinary course of things. */
+/** While the core is unavailable, every open revocation counts as overdue. */
 export function judgeRevocations(
   { unproven, canary, problem }: Pick<Revocations, 'unproven' | 'canary' | 'problem'>,
   { now, coreAnswers }: { now: Date; coreAnswers: boolean },
 ): Finding[] {
   if (problem !== null)
-    return [{ kind: 'fact', status: 'critical', says: `nobody knows which revocations are proven: ${problem}` }];
+    return [{ kind: 'fact', status: 'critical', says: `couldn't read which revocations are proven: ${problem}` }];
   const canaryFailed: Finding[] =
     canary === null || canary.ok
       ? []
@@ -88,8 +88,8 @@ export function judgeRevocations(
             kind: 'fact',
             status: 'critical',
             says: canary.signed
-              ? `the canary of revocation failed: ${withoutStop(canary.problem)}`
-              : `the core does not sign certificates, so no device can enroll: ${withoutStop(canary.problem)}`,
+              ? `the revocation canary failed: ${withoutStop(canary.problem)}`
+              : `the core doesn't sign certificates, so no device can enroll: ${withoutStop(canary.problem)}`,
           },
         ];
   return [...unproven.map((each) => judge(each, now, coreAnswers)), ...canaryFailed];

@@ -1,4 +1,4 @@
-// Newer releases of PostgreSQL and Node.js in the stack. Without network, or when looking is switched off, it says so and is ok.
+// Checks for newer releases of PostgreSQL and Node.js. Stays OK without network or when the check is off.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { compareVersions } from '@holdfast/kit/release';
@@ -12,7 +12,7 @@ interface PartState {
   version: string | null;
   newest: string | null;
   newer: boolean;
-  /** Why it could not be compared. */
+  /** Why it could not be compared; null if it was. */
   error: string | null;
 }
 
@@ -28,10 +28,10 @@ export const updates = healthModule<UpdatesData>({
   name: 'updates',
 
   remedy: [
-    'Read the release notes of the part, and make a backup first (embedded: stop the stack and copy DIR).',
-    'Take the newer release of Holdfast and start again: git pull, then ./scripts/start.sh with the options that you use; PostgreSQL and Node.js of the embedded stack come with it.',
-    'With containers, docker compose pull --ignore-buildable --ignore-pull-failures, docker compose build --pull and docker compose up -d take newer images of the same versions.',
-    'Set UPDATES_URL=off in .env if you do not want to be told.',
+    'Read the release notes and make a backup first (embedded: stop the stack and copy DIR).',
+    'Update Holdfast and start again: git pull, then ./scripts/start.sh with your options. It includes PostgreSQL and Node.js of the embedded stack.',
+    'With containers, update the images of the same versions with docker compose pull --ignore-buildable --ignore-pull-failures, docker compose build --pull and docker compose up -d.',
+    'To turn off this check, set UPDATES_URL=off in .env.',
   ],
 
   async read({ releases, parts }) {
@@ -53,19 +53,22 @@ export const updates = healthModule<UpdatesData>({
 
   findings({ parts }) {
     return parts.flatMap(({ name, version, newest, newer, error }): Finding[] => {
-      if (error !== null) return [{ kind: 'fact', status: 'note', says: `${name} could not be compared: ${error}` }];
-      return newer ? [{ kind: 'fact', status: 'note', says: `${name} ${newest} is out; ${version} runs` }] : [];
+      if (error !== null)
+        return [{ kind: 'fact', status: 'note', says: `couldn't check ${name} for updates: ${error}` }];
+      return newer
+        ? [{ kind: 'fact', status: 'note', says: `${name} ${newest} is available (installed: ${version})` }]
+        : [];
     });
   },
 
   well: ({ lookup, reason, parts }) => {
     if (lookup === 'off') return 'Checking PostgreSQL and Node.js for updates is switched off (UPDATES_URL=off).';
     if (lookup === 'no network') return `Couldn't check PostgreSQL and Node.js for updates: no network (${reason}).`;
-    return `${parts.map(({ name, version }) => `${name} ${version}`).join(', ')}: nothing newer is out.`;
+    return `Up to date: ${parts.map(({ name, version }) => `${name} ${version}`).join(', ')}.`;
   },
 });
 
-/** Rejects only when the feed cannot be reached; every other trouble is told in the state. */
+/** Rejects only if the feed is unreachable; every other error is in the state. */
 async function look({ name, product, version, cycleParts }: Part, releases: ReleaseFeed): Promise<PartState> {
   const state: PartState = { name, version: null, newest: null, newer: false, error: null };
   try {
@@ -73,7 +76,7 @@ async function look({ name, product, version, cycleParts }: Part, releases: Rele
     const cycle = state.version.replace(/^v/, '').split('.').slice(0, cycleParts).join('.');
     state.newest = (await releases.newest(product, cycle)) ?? null;
     const order = state.newest === null ? undefined : compareVersions(state.newest, state.version);
-    if (order === undefined) return { ...state, error: `nothing is known about ${state.version}` };
+    if (order === undefined) return { ...state, error: `no release information about ${state.version}` };
     return { ...state, newer: order > 0 };
   } catch (error) {
     if (error instanceof AppError && error.code === 'unavailable' && state.version !== null) throw error;

@@ -15,7 +15,7 @@ function perType<const S extends z.ZodType>(schema: S) {
   return { cot: schema, geochat: schema, files: schema, missionpackages: schema, missions: schema };
 }
 
-const keptDays = z.number().nullable().openapi({ description: 'Days; null keeps for ever' });
+const keptDays = z.number().nullable().openapi({ description: 'Days; null keeps forever' });
 
 const archivingSchema = z.object({
   cron: z.string(),
@@ -50,7 +50,7 @@ export const retentionSchema = z
 const wantedDays = z
   .number({
     error: ({ input }) =>
-      `must be a whole number of days from 1 to ${MAX_DAYS}, or null to keep for ever, not ${textOf(input)}`,
+      `must be a whole number of days from 1 to ${MAX_DAYS}, or null to keep forever, not ${textOf(input)}`,
   })
   .nullable()
   .optional()
