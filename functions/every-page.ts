@@ -1,4 +1,4 @@
-// Every page of console and portal: one line each; style and script; and no page waits long for the core.
+// Registers every page of console and portal with style and script, and limits how long pages wait for the core.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { SingleFlight } from '@holdfast/kit/concurrency';
@@ -38,55 +38,55 @@ import { addDevicePage } from './portal/devices.tsx';
 import { guidePages } from './portal/guides.tsx';
 import { homePage } from './portal/home.tsx';
 
-/** The script of a page takes a connection for lost after 10 s. */
-const WITHIN_MS = 6_000;
+/** Shorter than the 10 s after which the page script reports a lost connection. */
+const CORE_TIMEOUT_MS = 6_000;
 
 const READS: Partial<Record<keyof Deps, readonly string[]>> = {
   core: ['certificates', 'certificate', 'clients', 'plugins', 'status', 'enrollmentAttempts'],
   coreRetention: ['policy', 'schedule', 'runs', 'missionArchiving'],
 };
 
-/** What is shared of these is an answer of the core, and who comes second waits for the first; other work takes its time. */
+/** Shared work that waits for the core, by its key. Other shared work has no time limit. */
 const CORE_LISTS = /^(?:clients$|certificates:|attempts:)/;
 
-/** The same deps; what they read of the core comes within 6 s, or is `unavailable`. */
-export function withPromptCore(deps: Deps): Deps {
+/** The same deps, but reads from the core throw `unavailable` after 6 s. */
+export function withCoreTimeout(deps: Deps): Deps {
   return new Proxy(deps, {
     get(target, name) {
-      if (name === 'together') return promptTogether(target.together);
+      if (name === 'together') return limitTogether(target.together);
       const port: unknown = Reflect.get(target, name);
       const reads = READS[name as keyof Deps];
-      return reads === undefined ? port : promptPort(port as object, reads);
+      return reads === undefined ? port : limitPort(port as object, reads);
     },
   });
 }
 
-function promptPort(port: object, reads: readonly string[]): object {
+function limitPort(port: object, reads: readonly string[]): object {
   return new Proxy(port, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name);
       if (typeof value !== 'function') return value;
-      // Bound: an adapter may be a class with private fields, which a proxy has not.
-      const method = value.bind(target) as Ask;
-      return reads.includes(String(name)) ? promptly(method) : method;
+      // Bound to the target: a proxy has no access to the private fields of a class.
+      const method = value.bind(target) as Read;
+      return reads.includes(String(name)) ? withLimit(method) : method;
     },
   });
 }
 
-function promptTogether(together: SingleFlight): SingleFlight {
-  const prompt = promptly(together);
-  return (key, work) => (CORE_LISTS.test(key) ? prompt : together)(key, work);
+function limitTogether(together: SingleFlight): SingleFlight {
+  const limited = withLimit(together);
+  return (key, work) => (CORE_LISTS.test(key) ? limited : together)(key, work);
 }
 
-type Ask = (...given: never[]) => Promise<unknown>;
+type Read = (...args: never[]) => Promise<unknown>;
 
-function promptly<A extends Ask>(ask: A): A {
-  return ((...given: never[]) => withTimeout(WITHIN_MS, 'The core', () => ask(...given))) as A;
+function withLimit<R extends Read>(read: R): R {
+  return ((...args: never[]) => withTimeout(CORE_TIMEOUT_MS, 'The core', () => read(...args))) as R;
 }
 
 const YEAR_SECONDS = 31_536_000;
 
-/** The style and the script of all pages; open, for the page to sign in has them too. */
+/** Serves the style and script of all pages, without authentication because the sign-in page uses them. */
 function pageAssets(app: App, deps: Deps): void {
   for (const [path, name] of [
     [STYLE_PATH, 'pages.css'],
@@ -94,7 +94,7 @@ function pageAssets(app: App, deps: Deps): void {
   ] as const)
     app.get(path, async function sendPageAsset(c) {
       const asset = await deps.assets.read(name);
-      if (asset === undefined) throw new AppError('not_found', 'There is nothing at this address.');
+      if (asset === undefined) throw new AppError('not_found', 'No file at this address.');
       const current = c.req.query('v') === PAGES_VERSION;
       return c.body(asset.body, 200, {
         'Content-Type': asset.contentType,
@@ -104,7 +104,7 @@ function pageAssets(app: App, deps: Deps): void {
     });
 }
 
-/** In no particular order: none can take the address of another. */
+/** The order has no effect: `addPages` sorts by address. */
 export const PAGES: readonly PageFunction[] = [
   accountPage,
   addDevicePage,
@@ -142,9 +142,9 @@ export const PAGES: readonly PageFunction[] = [
   vacuumPage,
 ];
 
-/** Adds them all. */
-export function everyPage(app: App, given: Deps): void {
-  const deps = withPromptCore(given);
+/** Adds all pages. */
+export function everyPage(app: App, unlimited: Deps): void {
+  const deps = withCoreTimeout(unlimited);
   pageAssets(app, deps);
   addPages(app, deps, PAGES);
 }

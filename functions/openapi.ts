@@ -1,4 +1,4 @@
-// GET /api/openapi.json: the document of exactly this surface, from the schemas that validate.
+// GET /api/openapi.json, GET /api/docs: serves the API description, made from the schemas that validate requests.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -11,9 +11,9 @@ const route = apiRoute(
   {
     method: 'get',
     path: '/api/openapi.json',
-    summary: 'This document',
+    summary: 'OpenAPI document',
     tags: ['documentation'],
-    responses: { 200: jsonAnswer('OpenAPI 3.1', z.record(z.string(), z.unknown())) },
+    responses: { 200: jsonAnswer('OpenAPI 3.1 document', z.record(z.string(), z.unknown())) },
   },
   { access: 'viewer' },
 );
@@ -22,10 +22,10 @@ const SESSION_COOKIE = {
   type: 'apiKey',
   in: 'cookie',
   name: sessionCookieName(true),
-  description: `From the sign-in page; without TLS its name is ${sessionCookieName(false)}`,
+  description: `Set by the sign-in page. Without TLS its name is ${sessionCookieName(false)}.`,
 } as const;
 
-/** Adds the route of this file. */
+/** Adds the document and its security schemes. */
 export function openapiFunction(app: App, deps: Deps): void {
   app.openAPIRegistry.registerComponent('securitySchemes', 'basic', { type: 'http', scheme: 'basic' });
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
@@ -45,7 +45,7 @@ export function documentOf(app: App, release: string) {
     info: {
       title: 'Holdfast',
       version: release,
-      description: 'Management API of a managed stack around a CoT server. Errors are RFC 9457 problem documents.',
+      description: 'Management API for a stack around a CoT server. Errors are RFC 9457 problem documents.',
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     servers: [{ url: '/' }],
@@ -81,17 +81,14 @@ const docsRoute = apiRoute(
   {
     method: 'get',
     path: '/api/docs',
-    summary: 'This document as a page',
+    summary: 'API documentation page',
     tags: ['documentation'],
-    responses: { 200: { description: 'The page', content: { 'text/html': { schema: z.string() } } } },
+    responses: { 200: { description: 'HTML page', content: { 'text/html': { schema: z.string() } } } },
   },
   { access: 'viewer' },
 );
 
-/**
- * GET /api/docs: the API document as a page. Everything it loads ships with Holdfast; no script stands in the page.
- * Adds the route of this file.
- */
+/** GET /api/docs: the API document as a page. Everything it loads ships with Holdfast. The page holds no inline script. */
 export function docsFunction(app: App, deps: Deps): void {
   const reader = requireAccess(docsRoute.demand);
   app.openapi(docsRoute, function showDocs(c) {
@@ -103,7 +100,7 @@ export function docsFunction(app: App, deps: Deps): void {
   app.get('/api/docs/:asset', reader, async function sendAsset(c) {
     const name = c.req.param('asset');
     const asset = SHIPPED.includes(name) ? await deps.assets.read(name) : undefined;
-    if (asset === undefined) throw new AppError('not_found', 'There is nothing at this address.');
+    if (asset === undefined) throw new AppError('not_found', 'No file at this address.');
     return c.body(asset.body, 200, { 'Content-Type': asset.contentType, 'Cache-Control': 'private, max-age=3600' });
   });
 }

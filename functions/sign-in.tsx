@@ -1,4 +1,4 @@
-// The pages of signing in and out: a form, a cookie, and sentences that say why one is here. They fail as pages too.
+// GET, POST /sign-in and POST /sign-out: the pages that open and end a session.
 
 import type { Context } from 'hono';
 import type { Child } from 'hono/jsx';
@@ -23,17 +23,16 @@ import { endSessionUnlessEnded } from '../shared/sign-in/tokens.ts';
 import { Field } from './pages/parts/field.tsx';
 import { clockOf, Countdown } from './pages/parts/time.tsx';
 
-/** A password has so many bytes at most. */
 const MAX_CHARACTERS = 1024;
 
-/** Why somebody is here who was in before, by `?done=`. */
-const SENTENCES: Readonly<Record<string, string>> = {
+/** Notices by the value of `?done=`. */
+const NOTICES: Readonly<Record<string, string>> = {
   'signed-out': 'You are signed out.',
-  password: 'Your password is changed, and every session has ended. Sign in with the new one.',
-  sessions: 'All of your sessions have ended.',
-  session: 'The session that you were in has ended.',
+  password: 'Password changed. All sessions have ended. Sign in with your new password.',
+  sessions: 'You are signed out everywhere.',
+  session: 'You ended this session. Sign in again to continue.',
 };
-const ENDED = 'Your session has ended. Sign in again to go on.';
+const ENDED = 'Your session has ended. Sign in again to continue.';
 
 interface Form {
   username: string;
@@ -50,37 +49,37 @@ export function signInFunction(app: App, deps: Deps): void {
     const cookie = givenSessionCookie(c);
     if (cookie !== undefined && (await deps.authenticator.session(cookie)) !== undefined) return goTo(c, returnTo);
     const done = c.req.query('done') ?? '';
-    const message = Object.hasOwn(SENTENCES, done) ? SENTENCES[done] : cookie === undefined ? undefined : ENDED;
+    const message = Object.hasOwn(NOTICES, done) ? NOTICES[done] : cookie === undefined ? undefined : ENDED;
     return sendForm(c, deps, { returnTo, message });
   });
 
   app.post('/sign-in', guard, async function signIn(c) {
     const { username, password, returnTo } = await formOf(c);
-    const again = { returnTo, username };
+    const kept = { returnTo, username };
     if (username === '' || password === '')
-      return sendForm(c, deps, { ...again, fault: 'Enter your name and your password.' });
+      return sendForm(c, deps, { ...kept, fault: 'Enter your username and password.' });
     const epoch = await deps.signIns.epoch(username);
     const { clientAddress: address, requestId } = c.env;
-    const entrance = await deps.authenticator.password({ username, password, address, base: 'web', requestId });
-    if (entrance.kind === 'locked') return sendLocked(c, deps, again, entrance.retryAfterSeconds);
-    if (entrance.kind === 'refused') return sendForm(c, deps, { ...again, fault: <WrongPassword /> });
-    const { principal } = entrance;
+    const result = await deps.authenticator.password({ username, password, address, base: 'web', requestId });
+    if (result.kind === 'locked') return sendLocked(c, deps, kept, result.retryAfterSeconds);
+    if (result.kind === 'refused') return sendForm(c, deps, { ...kept, fault: <WrongPassword /> });
+    const { principal } = result;
     if (principal.by.kind === 'break-glass') throw emergencyOnly();
     const actor = { username: principal.username, address, requestId };
-    await endEarlier(c, deps, actor);
-    setSessionCookie(c, await open(c, deps, actor, epoch));
+    await endCurrentSession(c, deps, actor);
+    setSessionCookie(c, await openSession(c, deps, actor, epoch));
     return goTo(c, returnTo);
   });
 
   app.post('/sign-out', guard, async function signOut(c) {
     clearSessionCookie(c);
-    await endEarlier(c, deps);
+    await endCurrentSession(c, deps);
     return goTo(c, '/sign-in?done=signed-out');
   });
 }
 
-/** A new session; resolves with its text. It is void when the person's right to come in changed after `epoch` was read. */
-async function open(c: Context<AppEnv>, deps: Deps, actor: Actor, epoch: number): Promise<string> {
+/** Opens a session and returns its cookie value. The session is void when the person's access changed after `epoch` was read. */
+async function openSession(c: Context<AppEnv>, deps: Deps, actor: Actor, epoch: number): Promise<string> {
   const { username, address } = actor;
   const id = crypto.randomUUID();
   const expiresAt = new Date(deps.now().getTime() + SESSION_HOURS * HOUR_MS).toISOString();
@@ -92,8 +91,8 @@ async function open(c: Context<AppEnv>, deps: Deps, actor: Actor, epoch: number)
   return text;
 }
 
-/** Ends the session that the request came with, if any; by default its own person does. */
-async function endEarlier(c: Context<AppEnv>, deps: Deps, actor?: Actor): Promise<void> {
+/** Ends the session of the request, if any. The default actor is the person of that session. */
+async function endCurrentSession(c: Context<AppEnv>, deps: Deps, actor?: Actor): Promise<void> {
   const cookie = givenSessionCookie(c);
   const session = cookie === undefined ? undefined : await deps.signIns.recognise('session', cookie);
   if (session === undefined) return;
@@ -107,65 +106,65 @@ async function formOf(c: Context<AppEnv>): Promise<Form> {
   const username = (fields.get('username') ?? '').trim();
   const password = fields.get('password') ?? '';
   if (username.length > MAX_CHARACTERS || password.length > MAX_CHARACTERS)
-    throw new AppError('invalid', `A name and a password have at most ${MAX_CHARACTERS} characters.`);
+    throw new AppError('invalid', `Username and password must each have at most ${MAX_CHARACTERS} characters.`);
   return { username, password, returnTo: returnPath(fields.get('return_to') ?? undefined) };
 }
 
 function emergencyOnly(): AppError {
   const text =
-    'The directory does not answer, so nobody can sign in here. Until it does, webadmin may read health, metrics and alerts with name and password by HTTP Basic, nothing else.';
+    "Can't sign in: the directory is unavailable. Try again in a minute. Until then, webadmin can only read health, metrics and alerts, with username and password over HTTP Basic.";
   return new AppError('unavailable', text);
 }
 
-interface View {
+interface FormView {
   returnTo: string;
   username?: string;
-  /** Why one is here. */
+  /** A notice above the form. */
   message?: string | undefined;
-  /** Why the form is shown again. */
+  /** Why the sign-in was refused. */
   fault?: Child;
   status?: 401 | 429;
 }
 
-/** The form stays: the name in it is kept, and the time runs out while one looks at it. */
-function sendLocked(c: Context<AppEnv>, deps: Deps, again: View, seconds: number): Promise<Response> {
+/** Shows the form again with a countdown until the lockout ends. */
+function sendLocked(c: Context<AppEnv>, deps: Deps, kept: FormView, seconds: number): Promise<Response> {
   const clock = clockOf(deps);
   const until = new Date(clock.now.getTime() + seconds * 1000).toISOString();
   c.header('Retry-After', String(seconds));
   const fault = (
     <>
-      <p>Too many wrong passwords came from your address, so nobody can sign in from it for now.</p>
+      <p>Your address is locked out after too many wrong passwords.</p>
       <p class="figure">
-        <Countdown until={until} clock={clock} over="You can try again now." />
+        <Countdown until={until} clock={clock} over="You can sign in again now." />
       </p>
       <p>
-        It cannot wait? An administrator elsewhere frees the address {c.env.clientAddress} in the console, under
-        Lock-outs; or somebody at the machine, with <code>./scripts/unlock.sh {c.env.clientAddress}</code>
+        Can't wait? An administrator elsewhere can unlock {c.env.clientAddress} in the console under Lockouts. On the
+        server, run: <code>./scripts/unlock.sh {c.env.clientAddress}</code>
       </p>
     </>
   );
-  return sendForm(c, deps, { ...again, fault, status: 429 });
+  return sendForm(c, deps, { ...kept, fault, status: 429 });
 }
 
-/** The same for every name and every attempt: how many are left would tell what others at this address do. */
+/** The same text for every username and attempt: the attempts left would reveal what others at this address do. */
 function WrongPassword() {
   return (
     <>
-      <p>This name and password do not belong together.</p>
+      <p>Wrong username or password.</p>
       <p>
-        Look at capital letters and at the keyboard's language. After ten wrong passwords in five minutes this address
-        has to wait 15 minutes. An administrator can set a new password.
+        Check capital letters and the keyboard language. After 10 wrong passwords in 5 minutes, this address is locked
+        out for 15 minutes. An administrator can set a new password.
       </p>
     </>
   );
 }
 
-function sendForm(c: Context<AppEnv>, { place }: Deps, shown: View): Promise<Response> {
-  const { returnTo, username = '', message, fault, status = 401 } = shown;
+function sendForm(c: Context<AppEnv>, { place }: Deps, view: FormView): Promise<Response> {
+  const { returnTo, username = '', message, fault, status = 401 } = view;
   const body = (
     <>
       <p class="fine">
-        {c.env.face === 'portal' ? 'Holdfast' : 'Console of Holdfast'} on <strong>{place.name}</strong>
+        {c.env.face === 'portal' ? 'Holdfast' : 'Holdfast console'} on <strong>{place.name}</strong>
       </p>
       {message === undefined || fault !== undefined ? null : (
         <p class="notice" role="status">
@@ -181,7 +180,7 @@ function sendForm(c: Context<AppEnv>, { place }: Deps, shown: View): Promise<Res
         <input type="hidden" name="return_to" value={returnTo} />
         <Field
           name="username"
-          label="Name"
+          label="Username"
           value={username}
           autocomplete="username"
           plain

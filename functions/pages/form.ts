@@ -1,4 +1,4 @@
-// What a form has sent, and what becomes of a mistake in it: the page again, with the reason.
+// Reads submitted forms, and catches errors that the page shows beside the form.
 
 import { z } from '@hono/zod-openapi';
 import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
@@ -6,11 +6,11 @@ import { refuseInvalid } from '../../shared/http/problem.ts';
 import type { PageContext } from './page-routes.ts';
 
 export interface Form {
-  /** What the field holds, without blanks around it; empty where it was not sent. */
+  /** The trimmed value of the field. Empty when it was not submitted. */
   text(name: string): string;
-  /** The same with its blanks: for passwords. */
+  /** The value as submitted, for passwords. */
   exact(name: string): string;
-  /** Every value of a field that can be sent several times. */
+  /** All values of a field that can occur several times. */
   all(name: string): string[];
   has(name: string): boolean;
 }
@@ -26,15 +26,15 @@ export async function formOf(c: PageContext): Promise<Form> {
   };
 }
 
-/** The value as the schema has it; else throws `invalid`, naming each field. */
+/** The value parsed by the schema. Throws `invalid`, naming each field. */
 export function parsed<const S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const result = schema.safeParse(value);
   if (!result.success) refuseInvalid({ success: false, error: { issues: result.error.issues } });
   return result.data as z.output<S>;
 }
 
-/** A person can mend these, or try again. */
-const MENDABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+/** Errors that the person can fix or retry. */
+const RECOVERABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'invalid',
   'conflict',
   'confirmation_needed',
@@ -46,17 +46,18 @@ const MENDABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 export type Attempt<T> = { done: T; refused?: undefined } | { done?: undefined; refused: AppError };
 
-/** Does the work; what a person can mend is handed back instead of thrown. `also`: codes that the form speaks of itself. */
+/** Runs the work. Returns recoverable errors instead of throwing them. `also`: further codes to return. */
 export async function attempt<T>(work: () => Promise<T>, ...also: ErrorCode[]): Promise<Attempt<T>> {
   try {
     return { done: await work() };
   } catch (error) {
-    if (error instanceof AppError && (MENDABLE.has(error.code) || also.includes(error.code))) return { refused: error };
+    if (error instanceof AppError && (RECOVERABLE.has(error.code) || also.includes(error.code)))
+      return { refused: error };
     throw error;
   }
 }
 
-/** What is wrong with the field, for the place beside it. */
+/** The message about this field, if any. */
 export function faultOf(refused: AppError | undefined, name: string): string | undefined {
   return refused?.fields.find(({ path }) => path === name || path.startsWith(`${name}.`))?.message;
 }

@@ -1,4 +1,4 @@
-// The frame of a page for somebody who is signed in: where one is, where one can go, who one is; the page itself between.
+// Renders the frame of a signed-in page: navigation, account, title and footer.
 
 import type { Child } from 'hono/jsx';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
@@ -11,17 +11,17 @@ import { type Access, whyNot } from '../../shared/sign-in/rules.ts';
 import { faceOf, type PageContext } from './page-routes.ts';
 import { Icon } from './parts/notice.tsx';
 
-/** What the navigation of each face shows, in order: one line per page that stands in it. */
+/** One page in the navigation. */
 export interface NavigationEntry {
-  /** What a page names as its own place. */
+  /** The name by which a page marks itself as the current one. */
   key: string;
   path: string;
   label: string;
   faces: readonly Face[];
   access: Exclude<Access, 'open'>;
-  /** In the bar of a phone too; everything else stands behind More there. */
+  /** The faces whose narrow bottom bar shows it too. The others are reached through More. */
   inBar?: readonly Face[];
-  /** Under this heading, where there is one. */
+  /** The heading that it is listed under. */
   section?: string;
 }
 
@@ -32,7 +32,7 @@ const BOTH = ['console', 'portal'] as const;
 export const NAVIGATION: readonly NavigationEntry[] = [
   { key: 'overview', path: '/', label: 'Overview', faces: CONSOLE, access: 'viewer', inBar: CONSOLE },
   { key: 'home', path: '/', label: 'My devices', faces: PORTAL, access: 'own', inBar: PORTAL },
-  { key: 'add-device', path: '/add-device', label: 'Add a device', faces: PORTAL, access: 'own', inBar: PORTAL },
+  { key: 'add-device', path: '/add-device', label: 'Add device', faces: PORTAL, access: 'own', inBar: PORTAL },
   { key: 'guides', path: '/guides', label: 'Guides', faces: PORTAL, access: 'own', inBar: PORTAL },
   { key: 'people', path: '/people', label: 'People', faces: BOTH, access: 'viewer', inBar: BOTH },
   { key: 'groups', path: '/groups', label: 'Groups', faces: BOTH, access: 'viewer' },
@@ -51,30 +51,38 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { key: 'plugins', path: '/plugins', label: 'Plugins', faces: CONSOLE, access: 'viewer', section: 'Server' },
   { key: 'tokens', path: '/tokens', label: 'API tokens', faces: CONSOLE, access: 'admin', section: 'Server' },
   { key: 'settings', path: '/settings', label: 'Settings', faces: CONSOLE, access: 'admin', section: 'Server' },
-  { key: 'jobs', path: '/jobs', label: 'Jobs', faces: CONSOLE, access: 'viewer', section: 'Record' },
-  { key: 'logs', path: '/logs', label: 'Logs', faces: CONSOLE, access: 'admin', section: 'Record' },
-  { key: 'audit', path: '/audit', label: 'Audit', faces: CONSOLE, access: 'admin', section: 'Record' },
-  { key: 'lockouts', path: '/lockouts', label: 'Lock-outs', faces: CONSOLE, access: 'admin', section: 'Record' },
-  { key: 'account', path: '/account', label: 'My account', faces: BOTH, access: 'own', section: 'Me', inBar: PORTAL },
+  { key: 'jobs', path: '/jobs', label: 'Jobs', faces: CONSOLE, access: 'viewer', section: 'History' },
+  { key: 'logs', path: '/logs', label: 'Logs', faces: CONSOLE, access: 'admin', section: 'History' },
+  { key: 'audit', path: '/audit', label: 'Audit', faces: CONSOLE, access: 'admin', section: 'History' },
+  { key: 'lockouts', path: '/lockouts', label: 'Lockouts', faces: CONSOLE, access: 'admin', section: 'History' },
+  {
+    key: 'account',
+    path: '/account',
+    label: 'My account',
+    faces: BOTH,
+    access: 'own',
+    section: 'Account',
+    inBar: PORTAL,
+  },
 ];
 
 interface FramedPage {
   /** The h1, and the title of the window. */
   title: string;
-  /** Stands in the h1 instead of the title. */
+  /** Replaces the title in the h1. */
   heading?: Child;
   /** The key of the navigation entry that the page belongs to. */
   current: string;
   body: Child;
-  /** What can be done here, beside the h1. */
+  /** Buttons beside the h1. */
   actions?: Child;
-  /** Why what was asked was not done: its status is that of the page. */
+  /** Why the request was refused. Sets the status of the page. */
   refused?: AppError | undefined;
-  /** Default: that of the refusal, else 200. */
+  /** Default: the status of the refusal, or 200. */
   status?: ContentfulStatusCode;
 }
 
-/** Where the signed-in person may go at this face. */
+/** The navigation entries that the signed-in person may open. */
 export function entriesFor(c: PageContext): NavigationEntry[] {
   const face = faceOf(c);
   const principal = c.get('principal');
@@ -82,17 +90,17 @@ export function entriesFor(c: PageContext): NavigationEntry[] {
     ({ faces, access, key }) =>
       faces.includes(face) &&
       whyNot(principal, {
-        access: face === 'portal' && SHARED.has(key) ? 'admin' : access,
+        access: face === 'portal' && ADMIN_IN_PORTAL.has(key) ? 'admin' : access,
         area: 'rest',
         safe: true,
       }) === undefined,
   );
 }
 
-/** In the portal these are for administrators alone. */
-const SHARED: ReadonlySet<string> = new Set(['people', 'groups']);
+/** Pages that the portal shows only to administrators. */
+const ADMIN_IN_PORTAL: ReadonlySet<string> = new Set(['people', 'groups']);
 
-/** Answers with the page. What it holds is told from what it held before by an entity tag. */
+/** Responds with the page in its frame. */
 export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Response> {
   const { title, heading = title, current, body, actions, refused } = page;
   const { status = refused === undefined ? 200 : statusOf(refused.code) } = page;
@@ -102,7 +110,7 @@ export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Re
   const content = (
     <>
       <a class="skip" href="#content">
-        Skip to the page
+        Skip to content
       </a>
       <header class="top">
         <a class="brand" href="/">
@@ -132,7 +140,7 @@ export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Re
       </main>
       <Bar entries={entries.filter(({ inBar }) => inBar?.includes(face))} more={face === 'console'} current={current} />
       <footer class="foot">
-        Holdfast {deps.release} on {deps.place.name}. Times are those of {deps.timeZone}.
+        Holdfast {deps.release} on {deps.place.name}. Times are in {deps.timeZone}.
       </footer>
     </>
   );
@@ -155,7 +163,7 @@ interface NavigationProps {
   current: string;
 }
 
-/** Beside the page where there is room. */
+/** The navigation beside the page on wide screens. */
 function Navigation({ entries, current }: NavigationProps) {
   const sections = [...new Set(entries.map(({ section = '' }) => section))];
   return (
@@ -178,7 +186,7 @@ function Navigation({ entries, current }: NavigationProps) {
   );
 }
 
-/** Below the page on a phone. */
+/** The navigation below the page on narrow screens. */
 function Bar({ entries, current, more }: NavigationProps & { more: boolean }) {
   return (
     <nav class="bar" aria-label="Main pages">

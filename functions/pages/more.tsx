@@ -1,4 +1,4 @@
-// GET /more: every page of the console, for a phone, whose bar has room for five.
+// GET /more: lists all pages of the console, for narrow screens whose bar has room for five.
 
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
@@ -29,16 +29,16 @@ export function morePage(app: App, deps: Deps): void {
         ))}
         {roleInForce(c.get('principal')) === 'none' ? null : (
           <>
-            <h2 class="part">For programs</h2>
+            <h2 class="part">API</h2>
             <ul class="links">
               <li>
-                <a href="/api/docs">The API, to read and to try</a>
+                <a href="/api/docs">API reference</a>
               </li>
             </ul>
           </>
         )}
       </>
     );
-    return framed(c, deps, { title: 'Everything', current: 'more', body });
+    return framed(c, deps, { title: 'All pages', current: 'more', body });
   });
 }

@@ -1,5 +1,5 @@
-// Registers pages: which face shows them, who may see them, and that only the cookie of a session says who asks. What a
-// form sends passes the same guard as every other change.
+// Registers pages with their faces and access. Pages accept only the session cookie. Forms pass the same CSRF check as
+// every other change.
 
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context, Next } from 'hono';
@@ -21,12 +21,12 @@ interface PageDemand {
   area?: Area;
 }
 
-/** Adds one page, or a few that belong together. */
+/** Adds one page or several related pages. */
 export type PageFunction = (app: App, deps: Deps) => void;
 
 export interface Pages {
   get(path: string, demand: PageDemand, handler: Handler): void;
-  /** For forms: a body is `application/x-www-form-urlencoded`. */
+  /** For forms. The body is `application/x-www-form-urlencoded`. */
   post(path: string, demand: PageDemand, handler: Handler): void;
 }
 
@@ -38,7 +38,7 @@ export function isAdmin(c: PageContext): boolean {
   return roleInForce(c.get('principal')) === 'admin';
 }
 
-/** Pages of these faces; at the other one there is nothing at their addresses. */
+/** Registers pages of these faces. The other face answers 404 at their addresses. */
 export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
   function add(method: 'GET' | 'POST', path: string, { access, area = 'rest' }: PageDemand, handler: Handler): void {
     const demand = { access, area };
@@ -46,12 +46,12 @@ export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
       await identify(c, deps.authenticator);
       allow(c, demand);
     });
-    async function enter(c: PageContext): Promise<Response> {
+    async function serve(c: PageContext): Promise<Response> {
       c.set('byCookieOnly', true);
       const cookie = givenSessionCookie(c);
       const principal = cookie === undefined ? undefined : await deps.authenticator.session(cookie);
       if (principal === undefined) {
-        // Whoever only looks may have left a page open.
+        // A GET may come from a page that was left open, so only a form counts as denied.
         if (method === 'POST') await noteDenied(deps.audit, new AppError('unauthenticated', ''), c);
         return goTo(c, signInPath(c));
       }
@@ -59,15 +59,15 @@ export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
       allow(c, demand);
       c.set('demand', demand);
       if (method === 'GET') return handler(c);
-      let answer: Response | undefined;
+      let response: Response | undefined;
       await guard(c, async () => {
-        answer = await handler(c);
+        response = await handler(c);
       });
-      return answer ?? c.body(null, 500);
+      return response ?? c.body(null, 500);
     }
     async function showPage(c: PageContext, next: Next): Promise<Response | void> {
       if (!faces.includes(faceOf(c))) return next();
-      return enter(c);
+      return serve(c);
     }
     app.on(method, path, Object.assign(showPage, { faces }));
   }
@@ -79,8 +79,8 @@ export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
 }
 
 /**
- * Adds pages in the order of their addresses, whatever the order of the list: a word counts before a parameter, so that
- * `/people/new` is no person. Two pages at one address of one face are refused.
+ * Adds pages sorted by address: fixed segments before parameters, so that `/people/new` is not taken for a person. Throws when
+ * two pages of one face share an address.
  */
 export function addPages(app: App, deps: Deps, pages: readonly PageFunction[]): void {
   const collected: App = new OpenAPIHono<AppEnv>();
@@ -101,13 +101,13 @@ interface Address {
   path: string;
 }
 
-/** A colon sorts before every letter, the tilde after it. */
+/** Replaces `:` by `~`, which sorts after every letter. */
 function byAddress(a: Address, b: Address): number {
   const key = ({ path, method }: Address): string => `${path.replaceAll('/:', '/~')} ${method}`;
   return Number(key(a) > key(b)) - Number(key(a) < key(b));
 }
 
-/** Back to the page that was asked for; a form that was sent is not sent again. */
+/** The sign-in page, with the way back to the requested page. A submitted form is not repeated. */
 function signInPath({ req }: PageContext): string {
   if (req.method !== 'GET') return '/sign-in';
   const { pathname, search } = new URL(req.url);

@@ -1,4 +1,4 @@
-// Whether a person may come in, and the two deeds that decide it: enroll a device, or put the person out.
+// Shows whether a person's account is active, with the actions that add a device, deactivate or reactivate.
 
 import { DAY_MS } from '@holdfast/kit/time';
 import type { UserView } from '../../../shared/devices/accounts.ts';
@@ -12,61 +12,66 @@ import { AccessEnds, endShown, type Refusal } from './fields.tsx';
 
 const SOON_MS = DAY_MS;
 
-/** How somebody stands, in words: whether the person may come in, and what the role is good for. */
-export type AccountStatus = 'in' | 'ending' | 'expired' | 'deactivated';
-type Stands = Pick<UserView, 'is_active' | 'expires_at'>;
+type AccountStatus = 'active' | 'expiring' | 'expired' | 'deactivated';
+type AccessFields = Pick<UserView, 'is_active' | 'expires_at'>;
 
-/** `ending`: within a day. */
-export function statusOf({ is_active: isActive, expires_at: end }: Stands, now: Date): AccountStatus {
+/** `expiring`: within a day. */
+function statusOf({ is_active: isActive, expires_at: end }: AccessFields, now: Date): AccountStatus {
   const left = end === null ? Infinity : Date.parse(end) - now.getTime();
   if (left <= 0) return 'expired';
   if (!isActive) return 'deactivated';
-  return left <= SOON_MS ? 'ending' : 'in';
+  return left <= SOON_MS ? 'expiring' : 'active';
 }
 
-export function AccountStatusBadge({ user, clock }: { user: Stands; clock: Clock }) {
-  const accountStatus = statusOf(user, clock.now);
-  if (accountStatus === 'expired') return <StatusBadge status="warning">Expired</StatusBadge>;
-  if (accountStatus === 'deactivated') return <StatusBadge status="note">Deactivated</StatusBadge>;
+export function AccountStatusBadge({ user, clock }: { user: AccessFields; clock: Clock }) {
+  const status = statusOf(user, clock.now);
+  if (status === 'expired') return <StatusBadge status="warning">Expired</StatusBadge>;
+  if (status === 'deactivated') return <StatusBadge status="note">Deactivated</StatusBadge>;
   return (
-    <StatusBadge status={accountStatus === 'in' ? 'ok' : 'warning'}>
-      {accountStatus === 'in' ? 'May come in' : 'Ends soon'}
+    <StatusBadge status={status === 'active' ? 'ok' : 'warning'}>
+      {status === 'active' ? 'Active' : 'Expires soon'}
     </StatusBadge>
   );
 }
 
+const DEACTIVATED = "Deactivated. This person can't sign in or connect.";
+
 /** The sentence at the top of the person's page. */
-export function StatusText({ user, clock }: { user: Stands; clock: Clock }) {
+export function StatusText({ user, clock }: { user: AccessFields; clock: Clock }) {
   const { expires_at: end, is_active: isActive } = user;
-  if (end === null)
-    return <>{isActive ? 'May come in, without an end.' : 'Deactivated: nothing lets this person in.'}</>;
+  if (end === null) return <>{isActive ? 'Active, with no expiry date.' : DEACTIVATED}</>;
   const when = <When at={end} clock={clock} relative />;
   const status = statusOf(user, clock.now);
-  if (status === 'deactivated') return <>Deactivated: nothing lets this person in. Access would end {when}.</>;
+  if (status === 'deactivated')
+    return (
+      <>
+        {DEACTIVATED} Access would expire {when}.
+      </>
+    );
   if (status !== 'expired')
     return (
       <>
-        May come in until <When at={end} clock={clock} />: <Countdown until={end} clock={clock} over="over now" />.
+        Active until <When at={end} clock={clock} />: <Countdown until={end} clock={clock} over="expired" />.
       </>
     );
   return isActive ? (
-    <>Expired {when}: is put out within a minute.</>
+    <>Expired {when}. The account is deactivated within a minute.</>
   ) : (
-    <>Expired {when}: nothing lets this person in.</>
+    <>Expired {when}. This person can't sign in or connect.</>
   );
 }
 
-/** `until 2026-01-31 14:05`, `no end`. */
+/** `until 2026-01-31 14:05`, `no expiry`. */
 export function formatEnd(end: string | null, { timeZone }: Clock): string {
-  return end === null ? 'no end' : `until ${timeInZone(end, timeZone)}`;
+  return end === null ? 'no expiry' : `until ${timeInZone(end, timeZone)}`;
 }
 
 export const ROLE_NAMES: Record<Role, string> = { none: 'Member', viewer: 'Viewer', admin: 'Administrator' };
 
 export const ROLE_MEANINGS: Record<Role, string> = {
-  none: 'own devices and password in the portal; nothing of the console',
-  viewer: 'sees the console, changes nothing there',
-  admin: 'lets people in and out, changes everything',
+  none: 'manages own devices and password in the portal, no console access',
+  viewer: 'views the console, changes nothing',
+  admin: 'manages people, changes everything',
 };
 
 interface PersonStatusProps {
@@ -74,16 +79,16 @@ interface PersonStatusProps {
   user: UserView;
   clock: Clock;
   refusal: Refusal | undefined;
-  /** webadmin stays. */
+  /** `webadmin` can't be deactivated. */
   isFirst: boolean;
   canChange: boolean;
-  /** In force. */
+  /** How many are active. */
   certificates: number;
 }
 
 export function PersonStatus(props: PersonStatusProps) {
   const { user, clock, canChange, isFirst } = props;
-  const isIn = user.is_active && statusOf(user, clock.now) !== 'expired';
+  const isActive = user.is_active && statusOf(user, clock.now) !== 'expired';
   return (
     <Card>
       <div class="standing">
@@ -94,9 +99,9 @@ export function PersonStatus(props: PersonStatusProps) {
       </div>
       {canChange && user.is_active ? (
         <div class="deeds">
-          {isIn ? (
+          {isActive ? (
             <a class="button primary" href={`/people/${user.id}/enrollment`}>
-              Enroll a device
+              Add device
             </a>
           ) : null}
           {isFirst ? null : <Deactivation {...props} />}
@@ -109,7 +114,7 @@ export function PersonStatus(props: PersonStatusProps) {
 
 function Deactivation({ c, user, certificates }: PersonStatusProps) {
   const { id, username } = user;
-  const isOneself = c.get('principal').username.toLowerCase() === username.toLowerCase();
+  const isOwnAccount = c.get('principal').username.toLowerCase() === username.toLowerCase();
   return (
     <Confirm
       id="deactivation"
@@ -117,16 +122,19 @@ function Deactivation({ c, user, certificates }: PersonStatusProps) {
       action={`/people/${id}/deactivate`}
       button={`Deactivate ${username}`}
     >
-      <p>This puts {username} out, now:</p>
+      <p>This takes effect immediately:</p>
       <ul>
-        <li>signed out everywhere{isOneself ? ': you yourself, at once' : ''};</li>
         <li>
-          every certificate is revoked{certificates === 0 ? '' : ` (${certificates} in force)`}: connected devices fall
-          off;
+          {username} is signed out everywhere
+          {isOwnAccount ? '. This is your own account, so you are signed out too' : ''}
         </li>
-        <li>an enrollment that is open is withdrawn.</li>
+        <li>
+          Every certificate is revoked{certificates === 0 ? '' : ` (${certificates} active)`} and connected devices are
+          disconnected
+        </li>
+        <li>An open enrollment is canceled</li>
       </ul>
-      <p>The record is kept: the person can be let in again, with newly enrolled devices.</p>
+      <p>The account is kept. You can reactivate it later, but every device must enroll again.</p>
     </Confirm>
   );
 }
@@ -145,9 +153,9 @@ function Reactivation({ user, clock, refusal }: PersonStatusProps) {
           choice={refused?.form.text('ends') ?? first.choice}
           on={refused?.form.text('on') ?? first.on}
           error={faultOf(refused?.error, 'ends')}
-          hint="From now until then this person may come in again; devices are enrolled anew."
+          hint="Access starts now. Every device must enroll again."
         />
-        <button type="submit">Let {username} in again</button>
+        <button type="submit">Reactivate {username}</button>
       </div>
     </form>
   );

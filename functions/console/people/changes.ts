@@ -1,5 +1,4 @@
-// POST /people/{id}/…: each change of a person. What somebody else changed since the form was shown is said before anything is
-// saved.
+// POST /people/{id}/…: changes one person. Refuses values that another administrator has changed meanwhile.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -18,7 +17,7 @@ import { ROLES } from '../../../shared/sign-in/rules.ts';
 import { attempt, type Form, formOf, parsed } from '../../pages/form.ts';
 import type { PageContext } from '../../pages/page-routes.ts';
 import { clockOf } from '../../pages/parts/time.tsx';
-import { endEntered, endShown, type FormName, groupNamed, together } from './fields.tsx';
+import { endEntered, endFault, endShown, type FormName, groupNamed, mergeNames } from './fields.tsx';
 import { showPerson } from './person.tsx';
 import { mustBeUnchanged, peoplePages, personOf, withFields } from './routes.ts';
 import { formatEnd, ROLE_NAMES } from './account-status.tsx';
@@ -32,11 +31,11 @@ interface Input {
 
 interface Change {
   at: FormName;
-  /** The word of the sentence afterwards. */
+  /** The `?done=` value of the page that follows. */
   done: string;
   carryOut(input: Input): Promise<unknown>;
-  /** The form as it is shown again, with what others have changed; default: as it was sent. */
-  merged?(requested: Input): Form | Promise<Form>;
+  /** The form shown again after a refusal, with the changes of others merged in. Default: as it was sent. */
+  merged?(input: Input): Form | Promise<Form>;
 }
 
 /** Adds the routes of this file. */
@@ -53,7 +52,7 @@ export function personChangePages(app: App, deps: Deps): void {
     });
 }
 
-/** After what was begun has gone wrong. */
+/** The account as it is after a failed change. */
 async function latest({ identity }: Deps, account: Account): Promise<Account> {
   return (await identity.accounts.get(account.id)) ?? account;
 }
@@ -64,7 +63,7 @@ const DETAILS: Change = {
   async carryOut({ c, deps, user, form }) {
     const wanted = parsed(z.object({ name: displayName, email: emailAddress }), entered(form));
     const changes = (['name', 'email'] as const).filter((field) => isForeign(form, field, user[field], wanted[field]));
-    mustBeUnchanged(changes.map((field) => changedTo(field === 'name' ? 'name' : 'e-mail', user[field])));
+    mustBeUnchanged(changes.map((field) => changedTo(field, user[field])));
     await updateUser(actingIn(c, deps), { id: user.id, ...wanted });
   },
   merged: ({ user, form }) =>
@@ -75,20 +74,20 @@ function entered(form: Form): { name: string; email: string } {
   return { name: form.text('name'), email: form.text('email') };
 }
 
-/** Somebody else has changed it, to something else than what is wanted: compared as pages show it. */
+/** True when someone else changed it to another value than the one entered. Compares values as pages show them. */
 function isForeign(form: Form, field: string, now: string, wanted: string): boolean {
   const shown = withoutDisguise(now);
   return form.has(`had_${field}`) && form.exact(`had_${field}`) !== shown && wanted !== shown;
 }
 
-/** What one has not touched is as it is now. */
+/** The entered value, or the current one where the field was not touched. */
 function kept(form: Form, field: string, now: string): string {
   const had = form.exact(`had_${field}`);
   return form.has(`had_${field}`) && form.text(field) === had.trim() ? now : form.text(field);
 }
 
 function changedTo(what: string, now: string): string {
-  return now === '' ? `took the ${what} away` : `changed the ${what} to “${now}”`;
+  return now === '' ? `removed the ${what}` : `changed the ${what} to “${now}”`;
 }
 
 const EXPIRY: Change = {
@@ -99,7 +98,7 @@ const EXPIRY: Change = {
     const had = form.has('had') ? endHad(form) : user.expires_at;
     const end = endEntered(form, clock, had);
     const isChanged = had !== user.expires_at && end !== user.expires_at;
-    mustBeUnchanged(isChanged ? [`set the end of access to “${formatEnd(user.expires_at, clock)}”`] : []);
+    mustBeUnchanged(isChanged ? [`changed access to “${formatEnd(user.expires_at, clock)}”`] : []);
     await updateUser(actingIn(c, deps), { id: user.id, expires_at: end });
   },
   merged: ({ deps, user, form }) => {
@@ -110,7 +109,7 @@ const EXPIRY: Change = {
   },
 };
 
-/** The end that was shown. */
+/** The expiry that the form showed. */
 function endHad(form: Form): string | null {
   const text = form.exact('had');
   return Number.isNaN(Date.parse(text)) ? null : text;
@@ -126,30 +125,30 @@ const GROUPS: Change = {
     mustBeUnchanged(groupChanges(input, there));
     const acting = actingIn(c, deps);
     const made = await groupNamed(acting, form.text('new_group'));
-    await setUserGroups(acting, { id: user.id, groups: together(chosen, made) });
+    await setUserGroups(acting, { id: user.id, groups: mergeNames(chosen, made) });
   },
   async merged({ deps, user, form }) {
     const there = await channelNames(deps);
     const [had, chosen] = [form.all('had'), form.all('groups')];
     const added = chosen.filter((name) => !had.includes(name));
     const removed = had.filter((name) => !chosen.includes(name));
-    const groups = together(user.groups, added).filter((name) => !removed.includes(name) && there.includes(name));
+    const groups = mergeNames(user.groups, added).filter((name) => !removed.includes(name) && there.includes(name));
     return withFields(form, { groups });
   },
 };
 
-/** What others have done to the groups since they were shown, but for what is wanted anyway. */
+/** Group changes that others made since the form was shown, except those that match the entered ones. */
 function groupChanges({ user, form }: Input, there: readonly string[]): string[] {
   const chosen = form.all('groups');
-  // What is taken as shown where the form does not say it.
+  // A form without `had` counts as showing the current groups.
   const had = form.has('had') ? form.all('had') : user.groups;
   const gone = chosen.filter((name) => !there.includes(name));
   const added = user.groups.filter((name) => !had.includes(name) && !chosen.includes(name));
   const removed = had.filter((name) => !user.groups.includes(name) && chosen.includes(name) && !gone.includes(name));
   return [
     ...gone.map((name) => `deleted the group ${name}`),
-    ...added.map((name) => `added ${name}`),
-    ...removed.map((name) => `took ${name} away`),
+    ...added.map((name) => `added the group ${name}`),
+    ...removed.map((name) => `removed the group ${name}`),
   ];
 }
 
@@ -159,7 +158,7 @@ const ROLE: Change = {
   async carryOut({ c, deps, user, form }) {
     const { role } = parsed(z.object({ role: z.enum(ROLES) }), { role: form.text('role') });
     const isChanged = form.has('had') && form.text('had') !== user.role && role !== user.role;
-    mustBeUnchanged(isChanged ? [`made ${user.username} a ${ROLE_NAMES[user.role].toLowerCase()}`] : []);
+    mustBeUnchanged(isChanged ? [`changed the role to ${ROLE_NAMES[user.role].toLowerCase()}`] : []);
     await updateUser(actingIn(c, deps), { id: user.id, role });
   },
 };
@@ -175,12 +174,13 @@ const REACTIVATE: Change = {
   done: 'reactivated',
   async carryOut({ c, deps, user, form }) {
     if (user.is_active)
-      throw new AppError('conflict', `${user.username} may come in already: somebody else was faster.`);
+      throw new AppError(
+        'conflict',
+        `${user.username} is already active. Another administrator just reactivated this account.`,
+      );
     const end = endEntered(form, clockOf(deps), user.expires_at);
     if (end !== null && Date.parse(end) <= deps.now().getTime())
-      throw new AppError('invalid', 'Access ends: that is past; choose a time to come', {
-        fields: [{ path: 'ends', message: 'that is past; choose a time to come' }],
-      });
+      throw endFault('this time is in the past. Choose a later time.');
     await updateUser(actingIn(c, deps), { id: user.id, is_active: true, expires_at: end });
   },
 };

@@ -1,4 +1,4 @@
-// POST /people/{id}/password: one that was typed twice, or one that is made and shown this once.
+// POST /people/{id}/password: sets an entered password, or generates one and shows it once. Also adds the enrollment page.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -22,34 +22,35 @@ export function personPasswordPage(app: App, deps: Deps): void {
     const account = await personOf(c, deps);
     const { id, username } = account;
     const form = await formOf(c);
-    const isMade = form.has('make');
+    const isGenerated = form.has('make');
     const set = await attempt(async () => {
-      const password = isMade ? makePassword() : passwordOf(form);
+      const password = isGenerated ? makePassword() : passwordOf(form);
       await setUserPassword(actingIn(c, deps), { id, password });
       return password;
     });
-    // No password stands in a page that was refused.
+    // A refused form comes back without its passwords.
     if (set.refused !== undefined)
       return showPerson(c, deps, account, { refusal: { at: 'password', form: EMPTY_FORM, error: set.refused } });
-    if (!isMade) return goTo(c, `/people/${id}?done=password`);
-    return showPerson(c, deps, account, { reported: <Made username={username} password={set.done} /> });
+    if (!isGenerated) return goTo(c, `/people/${id}?done=password`);
+    return showPerson(c, deps, account, { message: <GeneratedPassword username={username} password={set.done} /> });
   });
 }
 
 function passwordOf(form: Form): string {
   const { password } = parsed(z.object({ password: newPassword }), { password: form.exact('password') });
   if (password === form.exact('repeated')) return password;
-  const message = 'is not the same as the one above; type both again';
-  throw new AppError('invalid', 'The two passwords are not the same; type both again.', {
+  const message = 'The passwords do not match. Type both again.';
+  throw new AppError('invalid', message, {
     fields: [{ path: 'repeated', message }],
   });
 }
 
-function Made({ username, password }: { username: string; password: string }) {
+function GeneratedPassword({ username, password }: { username: string; password: string }) {
   return (
     <div class="notice good" role="status">
       <p>
-        The new password of {username}, shown this once. Tell it to nobody else; whoever was signed in is signed out.
+        New password for {username}, shown only once. Copy it now and give it only to {username}. All earlier sessions
+        have ended.
       </p>
       <Copyable id="made-password" text={password} />
     </div>
@@ -64,7 +65,7 @@ export function enrollmentPage(app: App, deps: Deps): void {
     current: 'people',
     ownerOf: (c) => userOf(deps, userId(c.req.param('id') ?? '')),
     pathOf: ({ id }) => `/people/${id}/enrollment`,
-    titleOf: ({ username }) => `Enroll a device of ${username}`,
+    titleOf: ({ username }) => `Add device for ${username}`,
     backOf: ({ id, username }) => ({ path: `/people/${id}`, label: `Back to ${username}` }),
   });
 }

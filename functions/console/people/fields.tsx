@@ -1,4 +1,4 @@
-// When access ends, as a field of a form: some ends by their names, or a day and a time by the clock of the stack.
+// Form fields of a person: when access expires, and the groups.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { wallTimeAt, wallTimeText } from '@holdfast/kit/time';
@@ -15,16 +15,16 @@ const NAMES: Record<(typeof ACCESS_ENDS)[number], string> = {
   'days-2': 'In 2 days',
   'days-7': 'In 7 days',
   'days-30': 'In 30 days',
-  date: 'At a time of your choice…',
+  date: 'Choose date and time…',
 };
 
 interface AccessEndsProps {
   clock: Clock;
-  /** What was sent, or what is shown at first. */
+  /** The submitted value, or the initial one. */
   choice: string;
   on: string;
   error?: string | undefined;
-  /** Where a page has two of them. */
+  /** Set it where a page shows the field twice. */
   id?: string;
   hint?: string;
 }
@@ -33,14 +33,14 @@ export function AccessEnds({ clock, choice, on, error, id = 'ends', hint }: Acce
   const choices = ACCESS_ENDS.map((value) => ({ value, label: labelOf(value, clock) }));
   return (
     <div class="ends">
-      <Select name="ends" id={id} label="Access ends" value={choice} choices={choices} error={error} hint={hint} />
+      <Select name="ends" id={id} label="Access expires" value={choice} choices={choices} error={error} hint={hint} />
       <div class="on-date">
         <Field
           name="on"
           id={`${id}-on`}
           type="datetime-local"
-          label="Day and time"
-          hint={`By the clock of ${clock.timeZone}; only with “At a time of your choice”.`}
+          label="Date and time"
+          hint={`In ${clock.timeZone}. Used only with “Choose date and time”.`}
           value={on}
           min={wallTextOf(clock.now.toISOString(), clock)}
         />
@@ -55,17 +55,17 @@ function labelOf(value: (typeof ACCESS_ENDS)[number], clock: Clock): string {
   return `${NAMES[value]}: ${timeInZone(at, clock.timeZone)}`;
 }
 
-/** As a field for a day and a time takes it. */
+/** The value of a `datetime-local` field. */
 function wallTextOf(iso: string, { timeZone }: Clock): string {
   return wallTimeText(wallTimeAt(Date.parse(iso), timeZone));
 }
 
-/** What a form shows at first for somebody whose access ends then. */
+/** The initial values of the field for an access that expires at `end`. */
 export function endShown(end: string | null, clock: Clock): { choice: string; on: string } {
   return end === null ? { choice: 'never', on: '' } : { choice: 'date', on: wallTextOf(end, clock) };
 }
 
-/** What was chosen, ISO 8601 or null; the end that was shown stays as it is, to the second. */
+/** The entered expiry, ISO 8601 or null. An unchanged date keeps the seconds of `shown`. Throws `invalid`. */
 export function endEntered(form: Form, clock: Clock, shown?: string | null): string | null {
   const entered = { choice: form.text('ends'), on: form.text('on') };
   if (typeof shown === 'string' && entered.choice === 'date' && entered.on === wallTextOf(shown, clock)) return shown;
@@ -73,15 +73,15 @@ export function endEntered(form: Form, clock: Clock, shown?: string | null): str
   if ('fault' in read) throw endFault(read.fault);
   if (read.at === null) return null;
   if ('fault' in readExpiry(read.at, clock.now))
-    throw endFault(`${timeInZone(read.at, clock.timeZone)} is past; choose a time to come`);
+    throw endFault(`${timeInZone(read.at, clock.timeZone)} is in the past. Choose a later time.`);
   return read.at;
 }
 
-function endFault(message: string): AppError {
-  return new AppError('invalid', `Access ends: ${message}`, { fields: [{ path: 'ends', message }] });
+export function endFault(message: string): AppError {
+  return new AppError('invalid', `Access expires: ${message}`, { fields: [{ path: 'ends', message }] });
 }
 
-/** The forms of the page; each has a path of its own. */
+/** The forms of a person's page. Each has its own path. */
 export type FormName = 'details' | 'expiry' | 'groups' | 'role' | 'password' | 'deactivate' | 'reactivate';
 
 export interface Refusal {
@@ -90,7 +90,7 @@ export interface Refusal {
   error: AppError;
 }
 
-/** More than a phone shows at once. */
+/** More groups than this get a filter field. */
 const MANY = 20;
 
 interface GroupChecksProps {
@@ -102,7 +102,7 @@ interface GroupChecksProps {
 }
 
 /**
- * Groups to tick, by their whole names; a new one can be made in the same form. Where there are many, a field narrows them.
+ * Checkboxes for groups, by their full names, and a field that creates a new group.
  */
 export function GroupChecks({ names, chosen, newGroup, error, newGroupError }: GroupChecksProps) {
   const choices = names.map((name) => ({ value: name, label: nameWithMeaning(name) }));
@@ -111,7 +111,7 @@ export function GroupChecks({ names, chosen, newGroup, error, newGroupError }: G
     <div class="groups">
       {isMany ? (
         <div class="field when-scripted">
-          <label for="group-filter">Show only groups with</label>
+          <label for="group-filter">Filter groups</label>
           <input id="group-filter" type="search" autocomplete="off" data-filter="group-choices" />
         </div>
       ) : null}
@@ -122,13 +122,13 @@ export function GroupChecks({ names, chosen, newGroup, error, newGroupError }: G
           choices={choices}
           chosen={chosen}
           error={error}
-          hint={names.length === 0 ? 'There is none yet: make the first one below.' : undefined}
+          hint={names.length === 0 ? 'No groups yet. Add the first one below.' : undefined}
         />
       </div>
       <Field
         name="new_group"
-        label="A new group, too"
-        hint="Only if it is not there yet: its name, such as Blue."
+        label="New group"
+        hint="Optional. Enter a name such as Blue to add a group."
         value={newGroup}
         error={newGroupError}
         maxlength={70}
@@ -143,25 +143,25 @@ function nameWithMeaning(name: string): string {
   return meaning === undefined ? name : `${name} (${meaning})`;
 }
 
-/** What a suffix makes of membership; undefined where it goes both ways. */
+/** The direction that a name's suffix sets for its members; undefined for both directions. */
 export function directionOf(name: string): string | undefined {
-  if (name.endsWith('_READ')) return 'receives only';
-  return name.endsWith('_WRITE') ? 'sends only' : undefined;
+  if (name.endsWith('_READ')) return 'receive only';
+  return name.endsWith('_WRITE') ? 'send only' : undefined;
 }
 
-/** Why there can be no such group, for the field that names a new one. */
+/** Why a new group can't have this name; undefined when it can, or when the field is empty. */
 export function newGroupFault(text: string, { settings }: Pick<PeopleContext['deps'], 'settings'>): string | undefined {
   if (text === '') return undefined;
   const read = readChannelName(text, roleGroupsOf({ settings }));
   return 'fault' in read ? read.fault : undefined;
 }
 
-/** The whole name of the group that is named, made unless there is one; nothing for an empty field. */
+/** The full name of the named group, created unless it exists. An empty field gives no name. Throws `invalid`. */
 export async function groupNamed(context: PeopleContext, text: string): Promise<string[]> {
   if (text === '') return [];
   const read = readChannelName(text, roleGroupsOf(context.deps));
   if ('fault' in read)
-    throw new AppError('invalid', `A new group: ${read.fault}`, {
+    throw new AppError('invalid', `New group: ${read.fault}`, {
       fields: [{ path: 'new_group', message: read.fault }],
     });
   const made = await attempt(() => createGroup(context, { name: text }));
@@ -170,7 +170,7 @@ export async function groupNamed(context: PeopleContext, text: string): Promise<
   throw made.refused;
 }
 
-/** Those of a form, each once. */
-export function together(...names: readonly (readonly string[])[]): string[] {
+/** All names, without duplicates. */
+export function mergeNames(...names: readonly (readonly string[])[]): string[] {
   return [...new Set(names.flat())];
 }

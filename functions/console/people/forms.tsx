@@ -1,5 +1,5 @@
-// What can be changed of a person: rows that show what it is now and unfold into a form. Hidden fields say what was shown, so that
-// nothing that somebody else changed meanwhile is lost unseen.
+// The forms that change a person: rows that show the current value and expand into a form. Hidden fields hold the shown
+// values, so that a change by another administrator is not overwritten unseen.
 
 import type { Child } from 'hono/jsx';
 import type { UserView } from '../../../shared/devices/accounts.ts';
@@ -20,7 +20,7 @@ interface PersonFormsProps {
   channels: readonly string[];
 }
 
-/** One form of the page: what was sent when it was refused, and why. */
+/** The state of one form: the submitted values and faults when it was refused. */
 function formState({ user, refusal }: PersonFormsProps, at: FormName) {
   const refused = refusal?.at === at ? refusal : undefined;
   return {
@@ -39,7 +39,7 @@ export function PersonForms(props: PersonFormsProps) {
       <DetailsForm {...props} />
       {isFirst ? (
         <p class="fine">
-          {user.username} is the first administrator: it cannot be demoted, deactivated or given an end.
+          {user.username} is the first administrator and can't be demoted, deactivated or set to expire.
         </p>
       ) : (
         <RoleForm {...props} />
@@ -53,7 +53,7 @@ function GroupsForm(props: PersonFormsProps) {
   const { groups } = props.user;
   const { sent, fault, row } = formState(props, 'groups');
   return (
-    <Row {...row} label="Groups" now={<Groups names={groups} />} button="Save the groups">
+    <Row {...row} label="Groups" now={<Groups names={groups} />} button="Save groups">
       <Had name="had" values={groups} />
       <GroupChecks
         names={props.channels}
@@ -72,7 +72,7 @@ function ExpiryForm(props: PersonFormsProps) {
   const end = user.expires_at;
   const shown = endShown(end, clock);
   return (
-    <Row {...row} label="Access ends" now={end === null ? 'never' : formatEnd(end, clock)} button="Save the end">
+    <Row {...row} label="Access expires" now={end === null ? 'never' : formatEnd(end, clock)} button="Save expiry">
       <Had name="had" values={[end ?? '']} />
       <AccessEnds
         clock={clock}
@@ -88,7 +88,7 @@ function DetailsForm(props: PersonFormsProps) {
   const { name, email } = props.user;
   const { sent, fault, row } = formState(props, 'details');
   return (
-    <Row {...row} label="Name, e-mail" now={<Details name={name} email={email} />} button="Save">
+    <Row {...row} label="Name and email" now={<Details name={name} email={email} />} button="Save changes">
       <Had name="had_name" values={[name]} />
       <Had name="had_email" values={[email]} />
       <Field
@@ -103,8 +103,8 @@ function DetailsForm(props: PersonFormsProps) {
       <Field
         name="email"
         type="email"
-        label="E-mail"
-        hint="May be left empty."
+        label="Email"
+        hint="Optional."
         value={sent?.text('email') ?? email}
         error={fault('email')}
         autocomplete="off"
@@ -118,7 +118,7 @@ function RoleForm(props: PersonFormsProps) {
   const { role } = props.user;
   const { sent, fault, row } = formState(props, 'role');
   return (
-    <Row {...row} label="Role" now={ROLE_NAMES[role]} button="Save the role">
+    <Row {...row} label="Role" now={ROLE_NAMES[role]} button="Save role">
       <Had name="had" values={[role]} />
       <Checks
         legend="Role"
@@ -134,22 +134,25 @@ function RoleForm(props: PersonFormsProps) {
 
 function PasswordForm(props: PersonFormsProps) {
   const { fault, row } = formState(props, 'password');
-  const makeOne = (
+  const generate = (
     <form method="post" action={`/people/${row.id}/password`}>
       <button type="submit" class="quiet" name="make" value="yes">
-        Make one, and show it once
+        Generate password
       </button>
     </form>
   );
   return (
-    <Row {...row} label="Password" now="not shown" button="Set this password" after={makeOne}>
-      <p class="hint">Setting one signs the person out everywhere. Devices with a certificate stay.</p>
+    <Row {...row} label="Password" now="hidden" button="Set password" after={generate}>
+      <p class="hint">
+        A new password signs the person out everywhere. Devices with a certificate stay connected. A generated password
+        is shown only once.
+      </p>
       <Field
         name="password"
         id="new-password"
         type="password"
         label="New password"
-        hint="12 characters at least; not the user name, and none that manuals publish."
+        hint="At least 12 characters. Not the username or a published default password."
         error={fault('password')}
         autocomplete="new-password"
         maxlength={1024}
@@ -158,7 +161,7 @@ function PasswordForm(props: PersonFormsProps) {
       <Field
         name="repeated"
         type="password"
-        label="The same again"
+        label="Repeat new password"
         error={fault('repeated')}
         autocomplete="new-password"
         maxlength={1024}
@@ -186,7 +189,7 @@ interface RowProps {
   button: string;
   isOpen: boolean;
   children: Child;
-  /** Another form for the same. */
+  /** A second form below. */
   after?: Child;
 }
 

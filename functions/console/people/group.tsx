@@ -1,4 +1,4 @@
-// /groups/{id}: who is in a channel, and its end.
+// GET, POST /groups and /groups/{id}: lists groups, adds one, shows its members and deletes it.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Page } from '@holdfast/kit/json';
@@ -40,20 +40,20 @@ async function showGroups(c: PageContext, deps: Deps, refusal?: { form: Form; er
   const found = await attempt(() => listChannels(deps));
   const body = (
     <>
-      <Notice c={c} sentences={{ deleted: 'The group is deleted. Its members stay, without it.' }} />
+      <Notice c={c} sentences={{ deleted: 'Group deleted. Its members keep their accounts.' }} />
       <Problem error={refusal?.error} />
       {found.refused === undefined ? (
         <List c={c} groups={found.done} />
       ) : (
-        <Missing>The list is not here now: {found.refused.message}</Missing>
+        <Missing>Couldn't load the groups. {found.refused.message}</Missing>
       )}
       {isAdmin(c) ? (
-        <Card title="A new group">
+        <Card title="Add group">
           <form method="post" action="/groups" class="narrow">
             <Field
               name="name"
               label="Name"
-              hint="1 to 64 letters, digits, blanks, dots, underscores or hyphens: Blue becomes core_Blue, and devices show Blue."
+              hint="1 to 64 letters, digits, spaces, dots, underscores or hyphens. Blue becomes core_Blue, and devices show Blue."
               value={refusal?.form.text('name') ?? ''}
               error={faultOf(refusal?.error, 'name')}
               autocomplete="off"
@@ -61,11 +61,11 @@ async function showGroups(c: PageContext, deps: Deps, refusal?: { form: Form; er
               required
               plain
             />
-            <button type="submit">Create the group</button>
+            <button type="submit">Add group</button>
           </form>
         </Card>
       ) : null}
-      <Explained />
+      <GroupHelp />
     </>
   );
   return framed(c, deps, {
@@ -78,9 +78,7 @@ async function showGroups(c: PageContext, deps: Deps, refusal?: { form: Form; er
 
 function List({ c, groups }: { c: PageContext; groups: readonly GroupName[] }) {
   if (groups.length === 0)
-    return (
-      <Empty>There is no group yet: everybody hears everybody.{isAdmin(c) ? ' Create the first one below.' : ''}</Empty>
-    );
+    return <Empty>No groups yet. All devices see each other.{isAdmin(c) ? ' Add the first group below.' : ''}</Empty>;
   const page = pageNumber(c.req.query('page'));
   const shown = groups.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
   return (
@@ -88,7 +86,7 @@ function List({ c, groups }: { c: PageContext; groups: readonly GroupName[] }) {
       <div class="roster brief">
         <Table
           caption="Groups by name"
-          columns={[{ label: 'Group' }, { label: 'On devices' }, { label: 'Members' }]}
+          columns={[{ label: 'Group' }, { label: 'Shown on devices' }, { label: 'Members' }]}
           rows={shown.map(({ id, name }) => [
             <a href={`/groups/${id}`}>{name}</a>,
             nameOnDevices(name),
@@ -101,23 +99,23 @@ function List({ c, groups }: { c: PageContext; groups: readonly GroupName[] }) {
   );
 }
 
-/** As devices show it: without the prefix, and without what says the direction. */
+/** The name that devices show: without the prefix and the suffix of the direction. */
 export function nameOnDevices(name: string): string {
   return name.slice(CHANNEL_PREFIX.length).replace(/_(?:READ|WRITE)$/, '');
 }
 
-function Explained() {
+function GroupHelp() {
   return (
     <Card title="How groups work">
       <p>
-        Devices hear each other when their people have a group in common. Its whole name begins with{' '}
-        <code>{CHANNEL_PREFIX}</code>; devices show the rest.
+        Devices see each other when their owners share a group. Full group names start with{' '}
+        <code>{CHANNEL_PREFIX}</code>, and devices show the rest.
       </p>
       <p>
-        Members of <code>core_Blue_READ</code> only receive what is sent to Blue; members of{' '}
+        Members of <code>core_Blue_READ</code> only receive what is sent to Blue. Members of{' '}
         <code>core_Blue_WRITE</code> only send to it. Members of <code>core_Blue</code> do both.
       </p>
-      <p>Whoever is in no group at all meets the others who are in none.</p>
+      <p>People without a group see only other people without a group.</p>
     </Card>
   );
 }
@@ -139,7 +137,7 @@ async function groupOf(c: PageContext, deps: Deps): Promise<Group> {
   const found = await attempt(() => channelOf(deps, c.req.param('id') ?? ''), 'not_found');
   if (found.refused === undefined) return found.done;
   if (found.refused.code !== 'not_found') throw found.refused;
-  throw new AppError('not_found', 'There is no group at this address. The page Groups lists them all.');
+  throw new AppError('not_found', 'No group at this address. Open Groups to see all groups.');
 }
 
 async function showGroup(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
@@ -156,22 +154,21 @@ async function showGroup(c: PageContext, deps: Deps, refused?: AppError): Promis
   const direction = directionOf(name);
   const body = (
     <>
-      <Notice c={c} sentences={{ created: 'Created. Now open a person and tick the group there.' }} />
+      <Notice c={c} sentences={{ created: 'Group added. To add members, open a person and select the group.' }} />
       <Problem error={refused} />
       <p>
-        Devices show it as <strong>{nameOnDevices(name)}</strong>.{' '}
-        {direction === undefined ? 'Its members send and receive.' : `Its members can do one thing: ${direction}.`}
+        Shown on devices as <strong>{nameOnDevices(name)}</strong>. Members {direction ?? 'send and receive'}.
       </p>
       {members.refused === undefined ? (
         <Members c={c} deps={deps} found={members.done} />
       ) : (
-        <Missing>Who is in it is not known now: {members.refused.message}</Missing>
+        <Missing>Couldn't load the members. {members.refused.message}</Missing>
       )}
       {isAdmin(c) ? (
-        <Confirm label="Delete this group…" action={`/groups/${id}/delete`} button={`Delete ${name}`}>
-          <p>{whatIsLost(name, members.done ?? {})}</p>
+        <Confirm label="Delete group…" action={`/groups/${id}/delete`} button={`Delete ${name}`}>
+          <p>{deletionEffect(name, members.done ?? {})}</p>
           <p>
-            Connected devices take it within 75 seconds. Whoever is then in no group meets the others who are in none.
+            Connected devices apply this within 75 seconds. People left without a group see only others without a group.
           </p>
         </Confirm>
       ) : null}
@@ -183,19 +180,19 @@ async function showGroup(c: PageContext, deps: Deps, refused?: AppError): Promis
   return framed(c, deps, { title: name, current: 'groups', body, refused: refused ?? members.refused });
 }
 
-function whatIsLost(name: string, { results, count }: Partial<Page<Account>>): string {
+function deletionEffect(name: string, { results, count }: Partial<Page<Account>>): string {
   const [first] = results ?? [];
-  if (count === 0) return `Nobody is in ${name}.`;
-  if (count === 1 && first !== undefined) return `1 person loses ${name}: ${first.username} stays, without it.`;
-  const who = count === undefined ? 'All who are in it' : `${count} people`;
-  return `${who} lose ${name}: they stay, but no longer hear each other by it.`;
+  if (count === 0) return `${name} has no members.`;
+  if (count === 1 && first !== undefined) return `1 person loses ${name}: ${first.username}. The account stays.`;
+  const members = count === undefined ? 'All members' : `${count} people`;
+  return `${members} lose ${name}. Their accounts stay, but they no longer see each other through it.`;
 }
 
 function Members({ c, deps, found: { results, count } }: { c: PageContext; deps: Deps; found: Page<Account> }) {
   if (count === 0)
     return (
       <Empty>
-        Nobody is in it yet. Open somebody under <a href="/people">People</a> and tick it among the groups.
+        No members yet. Open a person under <a href="/people">People</a> and select this group.
       </Empty>
     );
   const clock = clockOf(deps);
@@ -214,8 +211,8 @@ function Members({ c, deps, found: { results, count } }: { c: PageContext; deps:
     <>
       <div class="roster">
         <Table
-          caption="Members by user name"
-          columns={[{ label: 'Person' }, { label: 'Access' }, { label: 'Role' }]}
+          caption="Members by username"
+          columns={[{ label: 'Person' }, { label: 'Status' }, { label: 'Role' }]}
           rows={rows}
         />
       </div>

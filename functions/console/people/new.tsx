@@ -1,4 +1,4 @@
-// /people/new: a person with a name, groups and an end of access; the next step is a device.
+// GET, POST /people/new: adds a person with groups and an expiry, then offers to add a device.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -21,7 +21,7 @@ import { Card } from '../../pages/parts/card.tsx';
 import { Field } from '../../pages/parts/field.tsx';
 import { Problem } from '../../pages/parts/notice.tsx';
 import { clockOf } from '../../pages/parts/time.tsx';
-import { AccessEnds, endEntered, GroupChecks, groupNamed, newGroupFault, together } from './fields.tsx';
+import { AccessEnds, endEntered, GroupChecks, groupNamed, mergeNames, newGroupFault } from './fields.tsx';
 import { EMPTY_FORM, peoplePages, withFields } from './routes.ts';
 
 /** Adds the routes of this file. */
@@ -37,7 +37,7 @@ export function personNewPage(app: App, deps: Deps): void {
     if (made.refused !== undefined) return showNew(c, deps, withSuggestion(form), made.refused);
     const path = `/people/${made.done.id}`;
     if (form.text('next') !== 'code') return goTo(c, `${path}?done=created`);
-    // Where none is issued, the page says why and offers it again.
+    // When this fails, the enrollment page says why and offers it again.
     await attempt(async () => {
       serverAddress(deps);
       await issueEnrollment(actingIn(c, deps), made.done);
@@ -58,23 +58,25 @@ async function create(c: PageContext, deps: Deps, form: Form): Promise<Account> 
       new_group: form.text('new_group'),
     }),
   );
-  // All that is wrong is said at once.
+  // Reports all faults at once.
   const faults = [read, ends].flatMap(({ refused }) => refused?.fields ?? []);
   if (read.refused !== undefined || ends.refused !== undefined)
-    throw new AppError('invalid', faults.map(({ message }) => message).join('; '), { fields: faults });
+    throw new AppError('invalid', faults.map(({ path, message }) => `${path}: ${message}`).join('; '), {
+      fields: faults,
+    });
   const { new_group: newGroup, groups, ...wanted } = read.done;
   const acting = actingIn(c, deps);
   const person = { ...wanted, groups, expires_at: ends.done };
-  // A person who is refused leaves no group behind.
+  // A refused person must leave no new group behind.
   if (newGroup !== '') await mustBeCreatable(acting, person);
   const made = await groupNamed(acting, newGroup);
-  return createUser(acting, { ...person, groups: together(groups, made) });
+  return createUser(acting, { ...person, groups: mergeNames(groups, made) });
 }
 
 function newPerson(deps: Deps) {
   const faultOfName = (text: unknown): string | undefined =>
     text === ''
-      ? 'is missing; one made of the name is suggested, where there is a name'
+      ? 'is required. Enter one, or enter a name to get a suggestion'
       : usernameFault(String(text), deps.settings.USERS_HIDDEN_PREFIXES);
   const faultOfGroup = (text: unknown): string | undefined => newGroupFault(String(text), deps);
   return z.object({
@@ -97,10 +99,10 @@ function withSuggestion(form: Form): Form {
 async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppError): Promise<Response> {
   const clock = clockOf(deps);
   const names = await channelNames(deps);
-  // What was made before it was refused is there to be ticked.
+  // A group that was created before the refusal is shown as a selected checkbox.
   const requested = `${CHANNEL_PREFIX}${form.text('new_group').replace(/^core_/i, '')}`;
   const isMade = form.text('new_group') !== '' && names.includes(requested);
-  const chosen = isMade ? together(form.all('groups'), [requested]) : form.all('groups');
+  const chosen = isMade ? mergeNames(form.all('groups'), [requested]) : form.all('groups');
   const fault = (name: string): string | undefined => faultOf(refused, name);
   const body = (
     <Card>
@@ -109,7 +111,7 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
         <Field
           name="name"
           label="Name"
-          hint="As people know them, such as Ann Example."
+          hint="Full name, such as Ann Example."
           value={form.text('name')}
           error={fault('name')}
           autocomplete="off"
@@ -118,8 +120,8 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
         />
         <Field
           name="username"
-          label="User name"
-          hint="For signing in; it stays for good. Letters without accents, digits and . _ - only. Left empty, one is suggested."
+          label="Username"
+          hint="For signing in. It can't be changed later. Use letters without accents, digits and . _ - only. Leave empty for a suggestion."
           value={form.text('username')}
           error={fault('username')}
           autocomplete="off"
@@ -133,7 +135,7 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
           choice={form.text('ends') || 'never'}
           on={form.text('on')}
           error={fault('ends')}
-          hint="Then nothing lets this person in any more: signed out, certificates revoked."
+          hint="At that time the person is signed out and all certificates are revoked."
         />
         <GroupChecks
           names={names}
@@ -145,8 +147,8 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
         <Field
           name="email"
           type="email"
-          label="E-mail"
-          hint="May be left empty."
+          label="Email"
+          hint="Optional."
           value={form.text('email')}
           error={fault('email')}
           autocomplete="off"
@@ -154,14 +156,14 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
         />
         <div class="actions">
           <button type="submit" name="next" value="code">
-            Create and show the code
+            Add and show code
           </button>
           <button type="submit" class="quiet">
-            Create this person
+            Add person
           </button>
         </div>
       </form>
     </Card>
   );
-  return framed(c, deps, { title: 'Create a person', current: 'people', body, refused });
+  return framed(c, deps, { title: 'Add person', current: 'people', body, refused });
 }

@@ -1,4 +1,4 @@
-// GET /people: who may come in. A name leads to everything about that person.
+// GET /people: lists people with search and filters.
 
 import { oneLine, shortened } from '@holdfast/kit/text';
 import { type UserView, toUserView } from '../../../shared/devices/accounts.ts';
@@ -21,9 +21,9 @@ const FEW_GROUPS = 3;
 const MAX_SEARCH_LENGTH = 200;
 
 const FILTERS = {
-  '': 'Everybody',
-  active: 'May come in',
-  ending: 'Ending within 7 days',
+  '': 'All',
+  active: 'Active',
+  ending: 'Expiring within 7 days',
   deactivated: 'Deactivated',
 } as const;
 type Filter = keyof typeof FILTERS;
@@ -42,17 +42,17 @@ export function peoplePage(app: App, deps: Deps): void {
     const found = await attempt(() => deps.identity.accounts.list(queryOf(wanted, deps)));
     const create = isAdmin(c) ? (
       <a class="button primary" href="/people/new">
-        Create a person
+        Add person
       </a>
     ) : undefined;
     const body = (
       <>
-        <Search action="/people" label="Name, user name or e-mail" value={wanted.search}>
+        <Search action="/people" label="Name, username or email" value={wanted.search}>
           {wanted.filter === '' ? null : <input type="hidden" name="show" value={wanted.filter} />}
           {wanted.hidden ? <input type="hidden" name="include" value="hidden" /> : null}
         </Search>
         <Tabs
-          label="Who is shown"
+          label="Filter people"
           tabs={Object.entries(FILTERS).map(([filter, label]) => [
             pathOf({ ...wanted, filter: filter as Filter }),
             label,
@@ -62,7 +62,7 @@ export function peoplePage(app: App, deps: Deps): void {
         {found.refused === undefined ? (
           <List c={c} deps={deps} wanted={wanted} found={found.done} />
         ) : (
-          <Missing>The list is not here now: {found.refused.message}</Missing>
+          <Missing>Couldn't load the list. {found.refused.message}</Missing>
         )}
         {faceOf(c) === 'console' ? <HiddenLink wanted={wanted} /> : null}
       </>
@@ -90,7 +90,7 @@ function pathOf({ search, filter, hidden }: Pick<Wanted, 'search' | 'filter' | '
   return query.size === 0 ? '/people' : `/people?${query.toString()}`;
 }
 
-/** All of it is the provider's to find: a list of ten thousand is never read. */
+/** The identity provider does the filtering, so that a list of ten thousand is never read here. */
 function queryOf({ search, filter, hidden, page }: Wanted, { now, settings }: Deps): AccountQuery {
   const seconds = Math.floor(now().getTime() / 1000);
   return {
@@ -113,14 +113,14 @@ interface ListProps {
 }
 
 function List({ c, deps, wanted, found: { results, count } }: ListProps) {
-  if (results.length === 0 && count === 0) return <Nobody wanted={wanted} mayCreate={isAdmin(c)} />;
+  if (results.length === 0 && count === 0) return <NoPeople wanted={wanted} mayCreate={isAdmin(c)} />;
   const clock = clockOf(deps);
-  const columns = ['Person', 'Access', 'Groups', 'Role', 'Last sign-in'].map((label) => ({ label }));
+  const columns = ['Person', 'Status', 'Groups', 'Role', 'Last sign-in'].map((label) => ({ label }));
   const rows = results.map((account) => rowOf(toUserView(account, deps), clock));
   return (
     <>
       <div class="roster">
-        <Table caption="People by user name" columns={columns} rows={rows} />
+        <Table caption="People by username" columns={columns} rows={rows} />
       </div>
       <Pager url={new URL(c.req.url)} page={wanted.page} pageSize={PAGE_SIZE} count={count} />
     </>
@@ -152,28 +152,28 @@ function rowOf(user: UserView, clock: Clock) {
   ];
 }
 
-function Nobody({ wanted, mayCreate }: { wanted: Wanted; mayCreate: boolean }) {
+function NoPeople({ wanted, mayCreate }: { wanted: Wanted; mayCreate: boolean }) {
   const { search, filter } = wanted;
-  const subject = search === '' ? 'Nobody' : `Nobody called “${search}”`;
+
   if (filter !== '')
     return (
       <Empty>
-        <p>{subject} is in this list.</p>
+        <p>{search === '' ? 'No people match this filter.' : `No people match “${search}” and this filter.`}</p>
         <p>
-          <a href={pathOf({ ...wanted, filter: '' })}>Look among everybody</a>
+          <a href={pathOf({ ...wanted, filter: '' })}>Clear filter</a>
         </p>
       </Empty>
     );
   return (
     <Empty>
-      <p>{search === '' ? 'There is nobody yet.' : `Nobody is called “${search}”.`}</p>
+      <p>{search === '' ? 'No people yet.' : `No people match “${search}”.`}</p>
       {mayCreate ? (
         <p>
           <a
             class="button primary"
             href={search === '' ? '/people/new' : `/people/new?name=${encodeURIComponent(search)}`}
           >
-            {search === '' ? 'Create the first person' : `Create “${search}”`}
+            {search === '' ? 'Add first person' : `Add “${search}”`}
           </a>
         </p>
       ) : null}
@@ -184,9 +184,9 @@ function Nobody({ wanted, mayCreate }: { wanted: Wanted; mayCreate: boolean }) {
 function HiddenLink({ wanted }: { wanted: Wanted }) {
   return (
     <p class="fine onward">
-      {wanted.hidden ? 'Programs and hidden accounts are shown too. ' : ''}
+      {wanted.hidden ? 'Service accounts and hidden accounts are included. ' : ''}
       <a href={pathOf({ ...wanted, hidden: !wanted.hidden })}>
-        {wanted.hidden ? 'Show people alone' : 'Show programs and hidden accounts too'}
+        {wanted.hidden ? 'Show people only' : 'Include service and hidden accounts'}
       </a>
     </p>
   );

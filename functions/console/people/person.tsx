@@ -1,5 +1,5 @@
-// GET /people/{id}: everything about one person, in the order in which it is needed: may they come in, with which devices, and
-// what can be changed. Each change is a form of its own; one that is refused comes back open, as it was filled in.
+// GET /people/{id}: shows one person: status, devices, and the forms that change the account. A refused form comes back
+// open, with the values that were entered.
 
 import { nameKey, WEBADMIN } from '@holdfast/kit/names';
 import { isHidden, type UserView, toUserView } from '../../../shared/devices/accounts.ts';
@@ -22,16 +22,13 @@ import { PersonForms } from './forms.tsx';
 import { peoplePages, personOf } from './routes.ts';
 import { formatEnd, PersonStatus, ROLE_MEANINGS, ROLE_NAMES } from './account-status.tsx';
 
-/**
- * The devices of a person: what is connected now, and the certificates that let devices in. While core or database is away it is
- * said what is missing.
- */
+/** A person's connections and certificates, with the reason where either is incomplete. */
 export interface Devices {
   certificates: CertificateView[];
-  /** Why these are not all. */
+  /** Why the certificates are incomplete. */
   problem: string | undefined;
   connected: ConnectedClient[];
-  /** Why nobody knows who is connected. */
+  /** Why the connections are unknown. */
   unknown: string | undefined;
 }
 
@@ -60,7 +57,7 @@ export function PersonDevices({ c, id, devices, clock, canChange }: PersonDevice
         {unknown === undefined ? (
           <Connected connected={connected} clock={clock} />
         ) : (
-          <Missing>Who is connected is not known now: {unknown}</Missing>
+          <Missing>Couldn't load connections. {unknown}</Missing>
         )}
         {connected.length > 0 && faceOf(c) === 'console' ? (
           <p class="onward">
@@ -68,7 +65,7 @@ export function PersonDevices({ c, id, devices, clock, canChange }: PersonDevice
           </p>
         ) : null}
         {problem === undefined ? null : (
-          <Missing>These are the certificates that Holdfast itself has made, perhaps not all: {problem}</Missing>
+          <Missing>This list may be incomplete: it shows only certificates that Holdfast issued. {problem}</Missing>
         )}
         {certificates.length > 0 ? (
           <CertificateList
@@ -79,7 +76,7 @@ export function PersonDevices({ c, id, devices, clock, canChange }: PersonDevice
             caption="Certificates, newest first"
           />
         ) : (
-          problem === undefined && <p class="fine">No device has a certificate.</p>
+          problem === undefined && <p class="fine">No certificates yet. Add a device to issue one.</p>
         )}
       </Card>
     </div>
@@ -87,7 +84,7 @@ export function PersonDevices({ c, id, devices, clock, canChange }: PersonDevice
 }
 
 function Connected({ connected, clock }: { connected: ConnectedClient[]; clock: Clock }) {
-  if (connected.length === 0) return <p class="fine">None is connected now.</p>;
+  if (connected.length === 0) return <p class="fine">No devices connected.</p>;
   return (
     <ul class="connected">
       {connected.map(({ uid, callsign, device, address, since }) => (
@@ -108,14 +105,14 @@ function Connected({ connected, clock }: { connected: ConnectedClient[]; clock: 
 }
 
 const DONE = {
-  created: 'Created. Next: enroll a device.',
-  details: 'Saved.',
-  expiry: 'Saved: access ends as it stands below.',
-  groups: 'Saved. Connected devices take the new groups now, at the latest within 75 seconds.',
-  role: 'Saved: the role is in force now.',
-  password: 'The password is set. Whoever was signed in with the old one is signed out.',
-  deactivated: 'Deactivated: signed out everywhere, certificates revoked, enrollment withdrawn.',
-  reactivated: 'May come in again. Certificates do not come back: enroll a device.',
+  created: 'Person added. Next, add a device.',
+  details: 'Changes saved.',
+  expiry: 'Expiry saved.',
+  groups: 'Groups saved. Connected devices apply them within 75 seconds.',
+  role: 'Role saved. It applies now.',
+  password: 'Password set. All earlier sessions have ended.',
+  deactivated: 'Account deactivated: sessions ended, certificates revoked, enrollment canceled.',
+  reactivated: 'Account reactivated. Its certificates stay revoked, so add a device.',
   ...REVOCATION_SENTENCES,
 } as const;
 
@@ -126,39 +123,39 @@ export function personPage(app: App, deps: Deps): void {
   });
 }
 
-/** `said`: more than a sentence to say, above everything. */
+/** `message` is shown above everything. */
 export async function showPerson(
   c: PageContext,
   deps: Deps,
   account: Account,
-  { refusal, reported }: { refusal?: Refusal; reported?: ReturnType<typeof Warning> } = {},
+  { refusal, message }: { refusal?: Refusal; message?: ReturnType<typeof Warning> } = {},
 ): Promise<Response> {
-  const isForPeople = !isHidden(account, deps);
-  const canChange = isForPeople && isAdmin(c);
+  const isPerson = !isHidden(account, deps);
+  const canChange = isPerson && isAdmin(c);
   const [devices, channels] = await Promise.all([devicesOf(deps, account), canChange ? channelNames(deps) : []]);
   const user = toUserView(account, deps);
   const clock = clockOf(deps);
-  const inForce = devices.certificates.filter(({ state }) => state === 'active').length;
+  const activeCertificates = devices.certificates.filter(({ state }) => state === 'active').length;
   const { id, username, name } = user;
   const shown = { c, user, clock, refusal, isFirst: nameKey(username) === WEBADMIN };
   const body = (
     <>
       <Notice c={c} sentences={DONE} />
-      {reported}
+      {message}
       <Problem error={refusal?.error} />
-      {isForPeople ? null : (
+      {isPerson ? null : (
         <Warning>
-          This account belongs to a program or to administration: it is not changed here. Programs are under{' '}
+          This account belongs to a program or the stack and can't be changed here. For programs, open{' '}
           <a href="/service-accounts">Service accounts</a>.
         </Warning>
       )}
-      <PersonStatus {...shown} canChange={canChange} certificates={inForce} />
+      <PersonStatus {...shown} canChange={canChange} certificates={activeCertificates} />
       <PersonDevices c={c} devices={devices} clock={clock} canChange={canChange} id={id} />
-      <Card title="About">
+      <Card title="Account">
         {canChange ? <PersonForms {...shown} channels={channels} /> : <About user={user} clock={clock} />}
         <Facts
           of={{
-            'User name': <code>{username}</code>,
+            Username: <code>{username}</code>,
             'Last sign-in': <When at={user.last_login} clock={clock} relative />,
             Created: user.created_at === null ? undefined : <When at={user.created_at} clock={clock} />,
           }}
@@ -185,7 +182,7 @@ function About({ user, clock }: { user: UserView; clock: ReturnType<typeof clock
     <Facts
       of={{
         Name: name === '' ? undefined : name,
-        'E-mail': email === '' ? undefined : email,
+        Email: email === '' ? undefined : email,
         Groups: groups.length === 0 ? 'none' : groups.join(', '),
         Access: formatEnd(end, clock),
         Role: `${ROLE_NAMES[role]}: ${ROLE_MEANINGS[role]}`,

@@ -1,5 +1,5 @@
-// What the pages about people and groups share: in the console viewers look and administrators change, in the portal both are
-// for administrators alone, who meet no hidden account there.
+// Shared helpers of the pages about people and groups. The console shows them to viewers; the portal only to administrators,
+// and without hidden accounts.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { isHidden } from '../../../shared/devices/accounts.ts';
@@ -13,12 +13,12 @@ import { faceOf, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 type Handler = (c: PageContext) => Response | Promise<Response>;
 
 interface PeoplePages {
-  /** `access` is that of the console. */
+  /** `access` applies to the console. The portal always requires an administrator. */
   get(path: string, access: 'viewer' | 'admin', handler: Handler): void;
   post(path: string, handler: Handler): void;
 }
 
-/** At both faces. */
+/** Registers pages in console and portal. */
 export function peoplePages(app: App, deps: Deps): PeoplePages {
   const atConsole = pagesOf(app, deps, ['console']);
   const atPortal = pagesOf(app, deps, ['portal']);
@@ -33,15 +33,15 @@ export function peoplePages(app: App, deps: Deps): PeoplePages {
   };
 }
 
-/** Whom the address names; `hidden`: also an account that is not for people, at the console alone. */
+/** The account in the address. `hidden` also allows hidden accounts, in the console only. Throws `not_found`. */
 export async function personOf(c: PageContext, deps: Deps, { hidden = false } = {}): Promise<Account> {
   const account = await deps.identity.accounts.get(userId(c.req.param('id') ?? ''));
   const isShown = account !== undefined && (!isHidden(account, deps) || (hidden && faceOf(c) === 'console'));
   if (isShown) return account;
-  throw new AppError('not_found', 'There is nobody at this address. The page People lists everybody.');
+  throw new AppError('not_found', 'No person at this address. Open People to see all people.');
 }
 
-/** The form with other values in these fields. */
+/** The form with these fields replaced. */
 export function withFields(form: Form, fields: Readonly<Record<string, string | string[]>>): Form {
   const all = (name: string): string[] => {
     const own = Object.hasOwn(fields, name) ? fields[name] : undefined;
@@ -55,14 +55,13 @@ export function withFields(form: Form, fields: Readonly<Record<string, string | 
   };
 }
 
-/** A form in which nothing was entered. */
 export const EMPTY_FORM: Form = { all: () => [], exact: () => '', text: () => '', has: () => false };
 
-/** Refuses what was filled in before somebody else changed the same: the form comes again with both, nothing is lost. */
+/** Throws `conflict` when another administrator changed the same fields since the form was shown. */
 export function mustBeUnchanged(changes: readonly string[]): void {
   if (changes.length === 0) return;
   throw new AppError(
     'conflict',
-    `Meanwhile somebody else ${changes.join(', and ')}. Nothing is saved yet: the form now has this and your own entries. Look it over and save again.`,
+    `Nothing was saved: another administrator ${changes.join(', and ')}. The form now has that change and your entries. Review it and save again.`,
   );
 }

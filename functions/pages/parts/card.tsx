@@ -1,4 +1,4 @@
-// Parts of a page: a box with a heading, facts beside their names, tabs, a search, text to copy.
+// Parts of a page: cards, facts, tabs, search, text to copy, and confirmations.
 
 import type { Child } from 'hono/jsx';
 
@@ -25,7 +25,7 @@ export function Card({ title, id, aside, children, class: kind = '' }: CardProps
   );
 }
 
-/** Names with what they are; what is undefined is left out. */
+/** A list of names and values. Undefined values are omitted. */
 export function Facts({ of }: { of: Readonly<Record<string, Child | undefined>> }) {
   return (
     <dl class="facts">
@@ -43,7 +43,6 @@ export function Facts({ of }: { of: Readonly<Record<string, Child | undefined>> 
 
 interface TabsProps {
   label: string;
-  /** Path and words. */
   tabs: readonly (readonly [path: string, label: string])[];
   current: string;
 }
@@ -52,10 +51,10 @@ export function Tabs({ label, tabs, current }: TabsProps) {
   return (
     <nav class="tabs" aria-label={label}>
       <ul>
-        {tabs.map(([path, words]) => (
+        {tabs.map(([path, text]) => (
           <li>
             <a href={path} aria-current={path === current ? 'page' : undefined}>
-              {words}
+              {text}
             </a>
           </li>
         ))}
@@ -73,7 +72,7 @@ interface SearchProps {
   children?: Child;
 }
 
-/** Asks the same page for less; the field is `search`. */
+/** A search form for the current page. The field is named `search`. */
 export function Search({ action, label, value, placeholder, children }: SearchProps) {
   return (
     <form class="search" method="get" action={action} role="search">
@@ -87,7 +86,7 @@ export function Search({ action, label, value, placeholder, children }: SearchPr
   );
 }
 
-/** Text to take away; the button comes with the script. */
+/** Text with a copy button. The script shows the button. */
 export function Copyable({ text, id, label = 'Copy' }: { text: string; id: string; label?: string }) {
   return (
     <span class="copyable">
@@ -100,24 +99,22 @@ export function Copyable({ text, id, label = 'Copy' }: { text: string; id: strin
 }
 
 interface ConfirmProps {
-  /** On the button that opens it: `Deactivate…`. */
+  /** The button that opens the confirmation: `Deactivate…`. */
   label: string;
-  /** In a list, what it is about, for whoever hears the button alone: `Lantern 1`. */
+  /** The row that it belongs to, for screen readers: `Lantern 1`. */
   of?: string;
-  /** Where the form goes. */
+  /** The path of the form. */
   action: string;
-  /** On the button that does it: `Deactivate ann`. */
+  /** The button that confirms: `Deactivate ann`. */
   button: string;
-  /** What will happen; and fields, if any. */
+  /** The consequences, and fields, if any. */
   children: Child;
   danger?: boolean;
-  /** Of the whole; by it what is unfolded stays so where a page replaces a part of itself. Default: of what it does. */
+  /** Keeps the confirmation open when the page replaces a region. Default: made from `action` and `button`. */
   id?: string;
 }
 
-/**
- * What cannot be taken back asks once: what will happen, and one button that says what it does. Works without scripts.
- */
+/** A confirmation for actions that can't be undone. Works without scripts. */
 export function Confirm({
   label,
   of,
@@ -148,13 +145,13 @@ function idOf(action: string, button: string): string {
 }
 
 interface TypedConfirmProps {
-  /** What is to be typed. */
+  /** The text to type. */
   words: string;
   name?: string;
   error?: string | undefined;
 }
 
-/** A field that browsers accept only with these words in it; the server asks again. */
+/** A field that browsers accept only with this exact text. The server checks it again. */
 export function TypedConfirm({ words, name = 'confirm', error }: TypedConfirmProps) {
   return (
     <div class="field">

@@ -1,4 +1,4 @@
-// Fields of forms: label, what is expected, what is wrong with it, each tied to the field; and a span of days.
+// Form fields with label, hint and error, filters, and a range of days.
 
 import type { Child } from 'hono/jsx';
 import { beginOfDay, endOfDay } from '@holdfast/kit/time';
@@ -8,7 +8,7 @@ interface Common {
   name: string;
   label: Child;
   hint?: Child;
-  /** What is wrong with what was sent. */
+  /** Why the submitted value was refused. */
   error?: string | undefined;
   required?: boolean;
   /** Default: the name. */
@@ -27,16 +27,16 @@ interface FieldProps extends Common {
   inputmode?: 'numeric' | 'email' | 'text';
   placeholder?: string;
   autofocus?: boolean;
-  /** Names are typed as they are: no capitals, no corrections. */
+  /** Turns off automatic capitals and spelling corrections. */
   plain?: boolean;
 }
 
 export function Field({ label, hint, error, id, plain = false, value = '', type = 'text', ...rest }: FieldProps) {
   const key = id ?? rest.name;
-  const asTyped = plain ? ({ autocapitalize: 'none', spellcheck: false } as const) : {};
+  const typing = plain ? ({ autocapitalize: 'none', spellcheck: false } as const) : {};
   return (
     <Labelled id={key} label={label} hint={hint} error={error}>
-      <input id={key} type={type} value={value} {...asTyped} {...rest} {...described(key, hint, error)} />
+      <input id={key} type={type} value={value} {...typing} {...rest} {...described(key, hint, error)} />
     </Labelled>
   );
 }
@@ -76,12 +76,12 @@ interface ChecksProps {
   error?: string | undefined;
 }
 
-/** Several boxes to tick, or one of several. */
+/** Checkboxes or radio buttons. */
 export function Checks({ legend, name, choices, chosen, type = 'checkbox', hint, error }: ChecksProps) {
   return (
     <fieldset class="checks" {...described(name, hint, error)}>
       <legend>{legend}</legend>
-      <Report id={name} hint={hint} error={error} />
+      <HintAndError id={name} hint={hint} error={error} />
       {choices.map(({ value, label }) => (
         <label>
           <input type={type} name={name} value={value} checked={chosen.includes(value)} /> <span>{label}</span>
@@ -103,13 +103,13 @@ function Labelled({ id, label, hint, error, children }: LabelledProps) {
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      <Report id={id} hint={hint} error={error} />
+      <HintAndError id={id} hint={hint} error={error} />
       {children}
     </div>
   );
 }
 
-function Report({ id, hint, error }: { id: string; hint?: Child; error?: string | undefined }) {
+function HintAndError({ id, hint, error }: { id: string; hint?: Child; error?: string | undefined }) {
   return (
     <>
       {hint === undefined ? null : (
@@ -139,17 +139,17 @@ function described(id: string, hint: Child | undefined, error: string | undefine
 interface FiltersProps {
   /** The path of the page, without a query. */
   action: string;
-  /** What is filtered just now, in words. */
+  /** The active filters, as text. */
   set: readonly string[];
-  /** Another way to have the list: the address of a CSV. */
+  /** The address of the list as CSV. */
   csv?: string;
-  /** Something in the fields is wrong: they are shown at once. */
+  /** Expands the fields, for example when one of them is invalid. */
   open?: boolean;
   /** The fields. */
   children: Child;
 }
 
-/** A form that asks the same page for less. It is folded, and says what is filtered. */
+/** A collapsed filter form for the current page. Its button names the active filters. */
 export function Filters({ action, set, csv, open = false, children }: FiltersProps) {
   return (
     <div class="filters">
@@ -158,29 +158,27 @@ export function Filters({ action, set, csv, open = false, children }: FiltersPro
         <form method="get" action={action}>
           <div class="fields">{children}</div>
           <p class="row">
-            <button type="submit">Show</button>
+            <button type="submit">Apply filters</button>
           </p>
         </form>
       </details>
       {set.length === 0 ? null : (
         <a class="button" href={action}>
-          Show all
+          Clear filters
         </a>
       )}
       {csv === undefined ? null : (
         <a class="button" href={csv} download>
-          Save as CSV
+          Download CSV
         </a>
       )}
     </div>
   );
 }
 
-/**
- * From one day to another, as a form asks for it: days of the stack's zone, the last one with it. Lists take instants.
- */
+/** A range of days in the stack's time zone, including the last day. */
 export interface DaySpan {
-  /** As they were sent. */
+  /** As submitted. */
   from: string;
   to: string;
   /** ISO 8601, for lists: `since` inclusive, `until` exclusive. */
@@ -188,30 +186,30 @@ export interface DaySpan {
   until: string | undefined;
 }
 
-/** Of the address; what is no day filters nothing. */
+/** The range in the address. An invalid day filters nothing. */
 export function daySpanOf({ req }: PageContext, timeZone: string): DaySpan {
   const from = req.query('since') ?? '';
   const to = req.query('until') ?? '';
   return { from, to, since: beginOfDay(from, timeZone), until: endOfDay(to, timeZone) };
 }
 
-/** A day was named that there is not. */
+/** True when a submitted day is invalid. */
 export function isFaulty({ from, to, since, until }: DaySpan): boolean {
   return (from !== '' && since === undefined) || (to !== '' && until === undefined);
 }
 
-/** For the heading of the filters. */
+/** The range as text for the filter button. */
 export function formatSpan({ from, to, since, until }: DaySpan): string[] {
   return [...(since === undefined ? [] : [`from ${from}`]), ...(until === undefined ? [] : [`to ${to}`])];
 }
 
 export function DaySpanFields({ from, to, since, until }: DaySpan) {
   const fault = (text: string, instant: string | undefined): string | undefined =>
-    text === '' || instant !== undefined ? undefined : 'is no day, and filters nothing; write it as 2026-01-31';
+    text === '' || instant !== undefined ? undefined : 'Not a valid date, so it was ignored. Enter it as 2026-01-31.';
   return (
     <>
-      <Field name="since" label="From (day)" type="date" value={from} error={fault(from, since)} />
-      <Field name="until" label="To (day, with it)" type="date" value={to} error={fault(to, until)} />
+      <Field name="since" label="From" type="date" value={from} error={fault(from, since)} />
+      <Field name="until" label="To (inclusive)" type="date" value={to} error={fault(to, until)} />
     </>
   );
 }

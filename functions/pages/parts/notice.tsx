@@ -1,4 +1,4 @@
-// What a page says about what was just done: that it was, or why it was not.
+// Notices, warnings, remedies, status badges and icons.
 
 import type { Child } from 'hono/jsx';
 import type { AppError } from '@holdfast/kit/app-error';
@@ -25,7 +25,7 @@ const PATHS: Record<string, string> = {
   critical: 'M7 7l10 10M17 7L7 17',
 };
 
-/** Nothing where there is no drawing of that name. */
+/** Renders nothing for an unknown name. */
 export function Icon({ name }: { name: string }) {
   const path = PATHS[name];
   if (path === undefined) return null;
@@ -38,11 +38,11 @@ export function Icon({ name }: { name: string }) {
 
 interface NoticeProps {
   c: PageContext;
-  /** What `?done=` of the address may name. */
+  /** The texts by the value of `?done=` in the address. */
   sentences: Readonly<Record<string, Child>>;
 }
 
-/** What the form before this page has done. */
+/** Confirms what the previous form did. */
 export function Notice({ c, sentences }: NoticeProps) {
   const word = c.req.query('done') ?? '';
   if (!Object.hasOwn(sentences, word)) return null;
@@ -53,7 +53,7 @@ export function Notice({ c, sentences }: NoticeProps) {
   );
 }
 
-/** Why it was not done; nothing when nothing was refused. */
+/** Shows why a request was refused. Renders nothing without an error. */
 export function Problem({ error }: { error: AppError | undefined }) {
   if (error === undefined) return null;
   const { message, fields } = error;
@@ -61,7 +61,7 @@ export function Problem({ error }: { error: AppError | undefined }) {
     <div class="notice bad" role="alert">
       {fields.length > 1 ? (
         <>
-          <p>This cannot be done as it stands:</p>
+          <p>Fix these problems:</p>
           <ul>
             {fields.map(({ path, message: fault }) => (
               <li>
@@ -78,23 +78,23 @@ export function Problem({ error }: { error: AppError | undefined }) {
   );
 }
 
-/** Something to know before it is missed. */
+/** A warning that needs attention. */
 export function Warning({ children }: { children: Child }) {
   return <div class="notice warn">{children}</div>;
 }
 
-/** What one outside system did not give, in its place. */
+/** Shown in place of data that could not be loaded. */
 export function Missing({ children }: { children: Child }) {
   return <p class="notice missing">{children}</p>;
 }
 
 interface RemediesProps {
-  /** Of the module; the ids of the commands begin with it. */
+  /** The module's id, a prefix for the ids of the commands. */
   id: string;
   remedies: readonly string[];
 }
 
-/** What to do next, with its commands to copy. */
+/** A list of next steps with commands to copy. */
 export function Remedies({ id, remedies }: RemediesProps) {
   return (
     <ol class="remedies">
@@ -107,7 +107,7 @@ export function Remedies({ id, remedies }: RemediesProps) {
   );
 }
 
-/** A command that is all that follows a colon stands by itself with a button; another one is read in its sentence. */
+/** A command at the end, after a colon, gets its own line with a copy button. Other commands stay in their sentence. */
 function Remedy({ id, parts }: { id: string; parts: readonly RemedyPart[] }) {
   return (
     <>
@@ -126,16 +126,16 @@ function isStandalone(parts: readonly RemedyPart[], at: number): boolean {
   return before.endsWith(':') && /^(?:\.|\. .*| \(.*)$/s.test(after);
 }
 
-const WORDS: Record<Status, string> = { ok: 'OK', note: 'Note', warning: 'Warning', critical: 'Critical' };
+const STATUS_TEXTS: Record<Status, string> = { ok: 'OK', note: 'Note', warning: 'Warning', critical: 'Critical' };
 
-/** How something is, in a drawing, a colour and a word: none of them alone. */
+/** The text of a status. */
 export function formatStatus(status: Status): string {
-  return WORDS[status];
+  return STATUS_TEXTS[status];
 }
 
 interface StatusBadgeProps {
   status: Status;
-  /** Default: the word of the status. */
+  /** Default: the text of the status. */
   children?: string | undefined;
 }
 
@@ -143,7 +143,7 @@ export function StatusBadge({ status, children }: StatusBadgeProps) {
   return (
     <span class={`badge ${status}`}>
       <Icon name={status} />
-      {children ?? WORDS[status]}
+      {children ?? STATUS_TEXTS[status]}
     </span>
   );
 }

@@ -1,5 +1,4 @@
-// A size over time with what it will be, drawn on the server: the line of what was, a dashed one with its range of what comes, and
-// the thresholds. Said in words to whoever cannot see it.
+// Draws a size over time as SVG: measured values, forecast with its range, and thresholds. Describes it for screen readers.
 
 import { formatBytes } from '@holdfast/kit/format';
 import { aheadAt, DAY_MS } from '@holdfast/kit/time';
@@ -18,7 +17,7 @@ import {
 } from '../../../shared/http/plot.ts';
 import { timeInZone } from './time.tsx';
 
-/** The axis of a large trend: values at the left, times below, in the zone of the stack. */
+/** The plot area of a chart. */
 export interface TrendFrame {
   width: number;
   height: number;
@@ -33,10 +32,10 @@ interface TimeAxisProps {
   range: readonly [number, number];
   span: readonly [from: number, to: number];
   timeZone: string;
-  words: (value: number) => string;
+  format: (value: number) => string;
 }
 
-export function TimeAxis({ frame, range, span, timeZone, words }: TimeAxisProps) {
+export function TimeAxis({ frame, range, span, timeZone, format }: TimeAxisProps) {
   const { left, right, top, bottom } = frame;
   const y = linear(range, [bottom, top]);
   return (
@@ -45,7 +44,7 @@ export function TimeAxis({ frame, range, span, timeZone, words }: TimeAxisProps)
         <>
           <path class="grid" d={`M${left} ${Math.round(y(value))}H${right}`} />
           <text class="tick end" x={left - 8} y={Math.round(y(value)) + 4}>
-            {words(value)}
+            {format(value)}
           </text>
         </>
       ))}
@@ -78,15 +77,15 @@ export function TimeTicks({ frame, span, timeZone }: Pick<TimeAxisProps, 'frame'
 }
 
 interface SizeChartProps {
-  /** Null where it was not known. */
+  /** Null where the size is unknown. */
   points: readonly { atMs: number; bytes: number | null }[];
   fromMs: number;
   nowMs: number;
-  /** Later than now where a forecast is drawn. */
+  /** Later than `nowMs` when a forecast is drawn. */
   toMs: number;
   growth: Growth | undefined;
   limits: { warning: number; critical: number };
-  /** Samples further apart than that have a gap between them. */
+  /** Samples further apart than this have a gap between them. */
   apartMs: number;
   timeZone: string;
 }
@@ -95,10 +94,10 @@ const FRAMES: Record<'narrow' | 'wide', TrendFrame & { points: number }> = {
   narrow: { width: 340, height: 240, left: 52, right: 334, top: 14, bottom: 210, points: 160 },
   wide: { width: 960, height: 300, left: 66, right: 950, top: 14, bottom: 268, points: 400 },
 };
-/** A threshold that is further away than this would press the line flat. */
+/** Thresholds above this multiple of the highest size are not drawn: they would flatten the line. */
 const IN_REACH = 2.2;
 
-/** Both sizes; the style shows one. */
+/** Renders both widths. The style shows one. */
 export function SizeChart(props: SizeChartProps) {
   return (
     <>
@@ -126,9 +125,9 @@ function Chart(props: SizeChartProps & { kind: 'narrow' | 'wide' }) {
       class={`trend size ${kind}`}
       viewBox={`0 0 ${frame.width} ${frame.height}`}
       role="img"
-      aria-label={format(props, last)}
+      aria-label={describeSize(props, last)}
     >
-      <TimeAxis frame={frame} range={[0, top]} span={[fromMs, toMs]} words={formatBytes} timeZone={timeZone} />
+      <TimeAxis frame={frame} range={[0, top]} span={[fromMs, toMs]} format={formatBytes} timeZone={timeZone} />
       <path class="area" d={areaPath(few, x, y, frame.bottom)} />
       {ahead === undefined ? null : <Ahead {...ahead} toMs={toMs} top={top} x={x} y={y} />}
       {shown.map((name) => (
@@ -189,10 +188,10 @@ function round(pixels: number): number {
   return Math.round(pixels * 10) / 10;
 }
 
-function format({ points, growth, limits, toMs }: SizeChartProps, last: SizeThen | undefined): string {
+function describeSize({ points, growth, limits, toMs }: SizeChartProps, last: SizeThen | undefined): string {
   const first = points.find(({ bytes }) => bytes !== null);
-  if (first === undefined || last === undefined) return 'size over time: nothing is known';
+  if (first === undefined || last === undefined) return 'size over time: no data';
   const ahead =
     growth === undefined ? '' : `, at the end of the forecast ${formatBytes(sizesAhead(growth, last, toMs).likely)}`;
-  return `size over time: first ${formatBytes(first.bytes ?? 0)}, now ${formatBytes(last.bytes)}${ahead}; warning from ${formatBytes(limits.warning)}, critical from ${formatBytes(limits.critical)}`;
+  return `size over time: first ${formatBytes(first.bytes ?? 0)}, now ${formatBytes(last.bytes)}${ahead}, warning at ${formatBytes(limits.warning)}, critical at ${formatBytes(limits.critical)}`;
 }

@@ -1,20 +1,20 @@
-// Lists: a table, whose rows become cards on a phone; pages of it; and what to do when there is nothing in it. The roles stay
-// when the style makes cards of the rows: without them a browser would forget that it is a table.
+// Tables, their pager and empty states. The rows become cards on narrow screens, where browsers drop the table semantics:
+// the explicit roles keep them.
 
 import type { Child } from 'hono/jsx';
 
 export interface Column {
   label: string;
   numeric?: boolean;
-  /** The label is read aloud but not shown: for buttons. */
+  /** Only screen readers get the label: for columns of buttons. */
   silent?: boolean;
 }
 
 interface TableProps {
-  /** What it lists; read aloud. */
+  /** For screen readers. */
   caption: string;
   columns: readonly Column[];
-  /** Of each row one cell per column; the first one names the row. */
+  /** One cell per column. The first cell names the row. */
   rows: readonly (readonly Child[])[];
 }
 
@@ -59,17 +59,17 @@ export function Table({ caption, columns, rows }: TableProps) {
 }
 
 interface PagerProps {
-  /** Of the address that shows page 1, with its query. */
+  /** The address of the list, with its query. */
   url: URL;
   page: number;
   pageSize: number;
   count: number;
 }
 
-/** Which part of the list this is, and the way to the others. */
+/** The position in the list, with links to the previous and next page. */
 export function Pager({ url, page, pageSize, count }: PagerProps) {
   const last = Math.max(1, Math.ceil(count / pageSize));
-  if (last === 1 && page === 1) return <p class="pager fine">{count === 1 ? '1 in all' : `${count} in all`}</p>;
+  if (last === 1 && page === 1) return <p class="pager fine">{count} total</p>;
   const first = (page - 1) * pageSize + 1;
   return (
     <nav class="pager" aria-label="Pages of the list">
@@ -97,12 +97,12 @@ function at(url: URL, page: number): string {
   return `${url.pathname}?${query.toString()}`;
 }
 
-/** The page of a list that the address asks for: a whole number from 1. */
+/** The page number in the address: a whole number from 1. Default: 1. */
 export function pageNumber(text: string | undefined): number {
   return text !== undefined && /^[1-9]\d{0,6}$/.test(text) ? Number(text) : 1;
 }
 
-/** Nothing to list: why, and what to do. */
+/** An empty state: what is missing and what to do. */
 export function Empty({ children }: { children: Child }) {
   return <div class="empty">{children}</div>;
 }

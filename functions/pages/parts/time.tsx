@@ -1,13 +1,13 @@
-// Points in time. What changes by itself with the clock is marked, so that it does not make a page a new one.
+// Formats points in time. Texts that change with the clock are marked, so that they don't change the page's entity tag.
 
 import { formatDuration } from '@holdfast/kit/format';
 import { twoDigits, wallTimeAt, wallTimeText } from '@holdfast/kit/time';
 import type { Deps } from '../../../shared/http/deps.ts';
 
-/** Times and amounts as pages show them: in the zone of the stack, to the minute. */
+/** The current time and the time zone that pages show. */
 export interface Clock {
   now: Date;
-  /** Of the IANA database. */
+  /** An IANA name. */
   timeZone: string;
 }
 
@@ -15,7 +15,7 @@ export function clockOf({ now, timeZone }: Pick<Deps, 'now' | 'timeZone'>): Cloc
   return { now: now(), timeZone };
 }
 
-/** `2026-01-31 14:05` in that zone; with seconds where they matter. The text itself when it is no time. */
+/** `2026-01-31 14:05` in that time zone, optionally with seconds. Returns other text unchanged. */
 export function timeInZone(iso: string, timeZone: string, { seconds = false }: { seconds?: boolean } = {}): string {
   const ms = Date.parse(iso);
   if (Number.isNaN(ms)) return iso;
@@ -23,7 +23,7 @@ export function timeInZone(iso: string, timeZone: string, { seconds = false }: {
   return `${wallTimeText(wall).replace('T', ' ')}${seconds ? `:${twoDigits(wall.second)}` : ''}`;
 }
 
-/** `3 minutes ago`, `in 2 days`, `now`. */
+/** `3 minutes ago`, `in 2 days`, `just now`. */
 export function formatDistance(iso: string, now: Date): string {
   const ms = Date.parse(iso) - now.getTime();
   if (Number.isNaN(ms)) return iso;
@@ -33,15 +33,15 @@ export function formatDistance(iso: string, now: Date): string {
 }
 
 interface WhenProps {
-  /** ISO 8601; null: shown as `never`. */
+  /** ISO 8601. Null is shown as `never`. */
   at: string | null;
   clock: Clock;
-  /** Adds how long ago that is, or how soon. */
+  /** Adds the relative time. */
   relative?: boolean;
   never?: string;
 }
 
-/** A time in the stack's zone. */
+/** A time in the stack's time zone. */
 export function When({ at, clock, relative = false, never = 'never' }: WhenProps) {
   if (at === null) return <span class="fine">{never}</span>;
   const time = <time datetime={at}>{timeInZone(at, clock.timeZone)}</time>;
@@ -53,7 +53,7 @@ export function When({ at, clock, relative = false, never = 'never' }: WhenProps
   );
 }
 
-/** How long ago, or how soon, alone. */
+/** Only the relative time. */
 export function Distance({ at, clock }: { at: string; clock: Clock }) {
   const seconds = Math.round((Date.parse(at) - clock.now.getTime()) / 1000);
   return (
@@ -66,11 +66,11 @@ export function Distance({ at, clock }: { at: string; clock: Clock }) {
 interface CountdownProps {
   until: string;
   clock: Clock;
-  /** What it says when the time is over. */
+  /** The text after the time is over. */
   over: string;
 }
 
-/** The time that is left; counts down where scripts run. */
+/** The time left. The script counts it down. */
 export function Countdown({ until, clock, over }: CountdownProps) {
   const left = Math.max(0, Math.ceil((Date.parse(until) - clock.now.getTime()) / 1000));
   return (

@@ -1,4 +1,4 @@
-// A figure, or a status, over time: drawn on the server, said in words to whoever cannot see it. Gaps are gaps.
+// Draws a figure or a status over time as SVG, with gaps where samples are missing. Describes it for screen readers.
 
 import { formatDuration, formatFigure } from '@holdfast/kit/format';
 import type { Trend as TrendOf } from '../../../shared/health/module.ts';
@@ -27,7 +27,7 @@ interface Stretch {
   to: number;
 }
 
-/** A status over time, as a strip whose height says the same as its colour: for modules without a figure. */
+/** A status over time, as a strip whose height repeats what its color says. For modules without a figure. */
 export function StatusStrip({ seen, from, to, apartMs, large }: StripProps) {
   const stretches = stretchesOf(seen, apartMs, to);
   const kind = large?.kind ?? 'small';
@@ -40,7 +40,7 @@ export function StatusStrip({ seen, from, to, apartMs, large }: StripProps) {
       viewBox={`0 0 ${frame.width} ${frame.height}`}
       preserveAspectRatio={large === undefined ? 'none' : undefined}
       role="img"
-      aria-label={format(stretches)}
+      aria-label={describeStatuses(stretches)}
     >
       {stretches.map((stretch) => {
         const height = full * (0.4 + 0.2 * urgency(stretch.status));
@@ -53,7 +53,7 @@ export function StatusStrip({ seen, from, to, apartMs, large }: StripProps) {
   );
 }
 
-/** Each goes on to the next sample, unless that is far away. */
+/** Each sample extends to the next one, unless a gap follows. */
 function stretchesOf(seen: StripProps['seen'], apartMs: number, end: number): Stretch[] {
   const stretches: Stretch[] = [];
   seen.forEach(({ x, status }, at) => {
@@ -65,13 +65,13 @@ function stretchesOf(seen: StripProps['seen'], apartMs: number, end: number): St
   return stretches;
 }
 
-function format(stretches: readonly Stretch[]): string {
+function describeStatuses(stretches: readonly Stretch[]): string {
   const times = STATUSES.flatMap((status) => {
     const own = stretches.filter((each) => each.status === status);
     const ms = own.reduce((sum, { from, to }) => sum + to - from, 0);
     return own.length === 0 ? [] : [`${status} for ${formatDuration(ms)}`];
   });
-  return `status over time: ${times.join(', ')}; now ${stretches.at(-1)?.status ?? 'unknown'}`;
+  return `status over time: ${times.join(', ')}, now ${stretches.at(-1)?.status ?? 'unknown'}`;
 }
 
 interface TrendProps {
@@ -82,9 +82,9 @@ interface TrendProps {
   /** Milliseconds. */
   from: number;
   to: number;
-  /** Samples further apart than that have a gap between them. */
+  /** Samples further apart than this have a gap between them. */
   apartMs: number;
-  /** With an axis: for a phone, and for a wide screen. */
+  /** With axes, for narrow or wide screens. */
   large?: { kind: 'narrow' | 'wide'; timeZone: string };
 }
 
@@ -94,9 +94,9 @@ const TREND_FRAMES: Record<'small' | 'narrow' | 'wide', TrendFrame & { points: n
   wide: { width: 960, height: 240, left: 72, right: 952, top: 10, bottom: 208, points: 336 },
 };
 
-/** Both sizes; the style shows one. */
+/** Renders both widths. The style shows one. */
 export function LargeTrend({ timeZone, ...props }: Omit<TrendProps, 'large'> & { timeZone: string }) {
-  if (seenOf(props).length < 2) return <p class="fine">The trend begins within ten minutes.</p>;
+  if (seenOf(props).length < 2) return <p class="fine">No trend yet. The first values arrive within 10 minutes.</p>;
   return (
     <>
       <Trend {...props} large={{ kind: 'narrow', timeZone }} />
@@ -105,7 +105,7 @@ export function LargeTrend({ timeZone, ...props }: Omit<TrendProps, 'large'> & {
   );
 }
 
-/** The line of its figure; where none was known, its status; nothing before there are two samples. */
+/** The line of the figure, or the status where no figure is known. Renders nothing with fewer than two samples. */
 export function Trend(props: TrendProps) {
   const { trend } = props;
   const seen = seenOf(props);
@@ -132,9 +132,9 @@ function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Sta
   const [low, high] = niceRange([...values, ...displayedLimits.map(([, value]) => value)], trend.unit !== 'days');
   const x = linear([from, to], [frame.left, frame.right]);
   const y = linear([Math.max(low, 0), high], [frame.bottom, frame.top]);
-  // A stretch of which one point is shown is no gap.
+  // Thinned points are further apart: that is not a gap.
   const few = withGaps(thinned(points, frame.points), Math.max(apartMs, ((to - from) / frame.points) * 2));
-  const words = (value: number): string => formatFigure(value, trend.unit);
+  const format = (value: number): string => formatFigure(value, trend.unit);
   return (
     <svg
       class={`trend ${kind} ${status}`}
@@ -148,7 +148,7 @@ function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Sta
           frame={frame}
           range={[Math.max(low, 0), high]}
           span={[from, to]}
-          words={words}
+          format={format}
           timeZone={large.timeZone}
         />
       )}
@@ -161,21 +161,23 @@ function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Sta
   );
 }
 
-/** A threshold far away would press the line flat. */
+/** The thresholds near the values. Others would flatten the line. */
 function limitsInReach({ warning, critical }: TrendProps['limits'], values: readonly number[]): [string, number][] {
-  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const [lowest, highest] = [Math.min(...values), Math.max(...values)];
   const limits: [string, number | undefined][] = [
     ['warning', warning],
     ['critical', critical],
   ];
   return limits.flatMap(([name, value]): [string, number][] =>
-    value === undefined || !Number.isFinite(value) || value > most * 2.5 || value < least / 2.5 ? [] : [[name, value]],
+    value === undefined || !Number.isFinite(value) || value > highest * 2.5 || value < lowest / 2.5
+      ? []
+      : [[name, value]],
   );
 }
 
 /** `size over time: first 12 GB, last 14 GB, lowest 12 GB, highest 14 GB`. */
 export function describeTrend({ name, unit }: TrendOf, values: readonly number[]): string {
-  const say = (value: number | undefined): string => formatFigure(value ?? 0, unit);
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  return `${name} over time: first ${say(values[0])}, last ${say(values.at(-1))}, lowest ${say(least)}, highest ${say(most)}`;
+  const format = (value: number | undefined): string => formatFigure(value ?? 0, unit);
+  const [lowest, highest] = [Math.min(...values), Math.max(...values)];
+  return `${name} over time: first ${format(values[0])}, last ${format(values.at(-1))}, lowest ${format(lowest)}, highest ${format(highest)}`;
 }
