@@ -1,4 +1,4 @@
-// /devices: who is connected to the stream now, and how somebody is thrown out in two taps.
+// GET /devices: lists the connected devices. Its forms disconnect a device or revoke its certificate.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { CHANNEL_PREFIX, FLOWS_ACCOUNT, nameKey } from '@holdfast/kit/names';
@@ -24,7 +24,7 @@ import { type Clock, clockOf, Distance } from '../pages/parts/time.tsx';
 interface DeviceListProps {
   clients: readonly ConnectedClient[];
   clock: Clock;
-  /** May end connections. */
+  /** Adds the actions of an administrator. */
   mayEnd: boolean;
 }
 
@@ -38,7 +38,7 @@ const COLUMNS = [
   { label: 'Last report' },
 ] as const;
 
-/** The devices on the stream, one row each: who it is, what with, from where, and how it is ended. */
+/** One row per connected device. */
 export function DeviceList({ clients, clock, mayEnd }: DeviceListProps) {
   const rows = clients.map((client) => [
     <Name client={client} />,
@@ -50,7 +50,7 @@ export function DeviceList({ clients, clock, mayEnd }: DeviceListProps) {
     client.lastReport === null ? 'none yet' : <Distance at={client.lastReport} clock={clock} />,
     ...(mayEnd ? [<Ends client={client} />] : []),
   ]);
-  const columns = mayEnd ? [...COLUMNS, { label: 'End it', silent: true }] : COLUMNS;
+  const columns = mayEnd ? [...COLUMNS, { label: 'Actions', silent: true }] : COLUMNS;
   return (
     <div class="pairs terse">
       <Table caption="Connected devices by callsign" columns={columns} rows={rows} />
@@ -70,16 +70,16 @@ function Name({ client: { callsign, uid } }: { client: ConnectedClient }) {
 function Program({ client: { device, address } }: { client: ConnectedClient }) {
   return (
     <span>
-      {device === '' ? 'not told yet' : device}
+      {device === '' ? 'unknown' : device}
       <br />
       <span class="fine">{address}</span>
     </span>
   );
 }
 
-/** As devices show them. */
+/** The groups by the names that devices show. */
 function formatGroups(groups: readonly string[]): string {
-  if (groups.length === 0) return 'none: this device receives nothing';
+  if (groups.length === 0) return 'none (receives nothing)';
   const names = groups.map((name) => (name.startsWith(CHANNEL_PREFIX) ? name.slice(CHANNEL_PREFIX.length) : name));
   return names.join(', ');
 }
@@ -93,15 +93,15 @@ function Ends({ client }: { client: ConnectedClient }) {
       {isOurs ? null : (
         <Confirm
           id={`out-${connection}`}
-          label="Shut out…"
+          label="Revoke certificate…"
           of={name}
           action="/devices/shut-out"
-          button={`Shut ${name} out`}
+          button={`Revoke ${name}`}
         >
-          <Which client={client} />
+          <ClientFields client={client} />
           <p>
-            The certificate of this device is revoked, and its connection ends within seconds. It cannot come back until{' '}
-            {username} enrolls it anew. Other devices of {username} stay.
+            This revokes the device's certificate and disconnects it within seconds. It can't connect until {username}{' '}
+            enrolls it again. Other devices of {username} stay connected.
           </p>
         </Confirm>
       )}
@@ -113,14 +113,16 @@ function Ends({ client }: { client: ConnectedClient }) {
         button={`Disconnect ${name}`}
         danger={false}
       >
-        <Which client={client} />
-        <p>The connection ends now. The device comes back by itself within seconds: to keep it out, shut it out.</p>
+        <ClientFields client={client} />
+        <p>
+          The connection ends now. The device reconnects by itself within seconds. To block it, revoke its certificate.
+        </p>
       </Confirm>
     </div>
   );
 }
 
-function Which({ client: { connection, uid, username } }: { client: ConnectedClient }) {
+function ClientFields({ client: { connection, uid, username } }: { client: ConnectedClient }) {
   return (
     <>
       <input type="hidden" name="connection" value={connection} />
@@ -130,54 +132,54 @@ function Which({ client: { connection, uid, username } }: { client: ConnectedCli
   );
 }
 
-/** Nobody is connected, or nobody fits. */
+/** The empty state: no device is connected, or none matches the search. */
 export function NoDevices({ search, mayEnd }: { search: string; mayEnd: boolean }) {
   if (search !== '')
     return (
       <Empty>
         <p>
-          No connected device has “{search}” in its callsign, person, group, team, app or address.{' '}
+          No devices match “{search}”. The search covers callsign, person, group, team, app and address.{' '}
           <a href="/devices">Show all devices</a>
         </p>
       </Empty>
     );
   return (
     <Empty>
-      <p>No device is connected now.</p>
+      <p>No devices connected.</p>
       {mayEnd ? (
         <p>
-          To let one in: <a href="/people">choose a person</a>, or <a href="/people/new">add one</a>, then “Enroll a
-          device” shows a code to scan.
+          To add a device, <a href="/people">choose a person</a> or <a href="/people/new">add a person</a>. Then select
+          “Add device” to get a code to scan.
         </p>
       ) : null}
     </Empty>
   );
 }
 
-const ON_A_PAGE = 50;
+const PAGE_SIZE = 50;
 
-const SENTENCES = {
-  disconnected: 'The connection is ended. The device may come back as long as its certificate is good.',
+const NOTICES = {
+  disconnected: 'Device disconnected. It can reconnect while its certificate is active.',
   'shutting-out': (
     <>
-      The certificate is revoked at the core, or will be as soon as the core answers. The proof is still to come:{' '}
-      <a href="/certificates?status=revoked">see how far it is</a>.
+      The certificate is revoked, or will be as soon as the core responds. Confirmation is pending:{' '}
+      <a href="/certificates?status=revoked">see its status</a>.
     </>
   ),
-  gone: 'That device is not connected any more. To keep it out, revoke its certificate.',
+  gone: 'That device is no longer connected. To block it, revoke its certificate.',
 };
 
 const USERNAME = /^[\w.-]{1,64}$/;
 
-/** A device names itself: another one of the same person may have taken the name of this one. */
-function shutOutSentence(person: string) {
+/** Devices name themselves, so another device of the same person may have used the name of this one. */
+function revokedNotice(person: string) {
   const known = USERNAME.test(person);
   const search = new URLSearchParams({ search: person });
   return (
     <>
-      The device{known ? ` of ${person}` : ''} is shut out: its certificate is revoked and its connection ended. If it
-      comes back, deactivate {known ? <a href={`/people?${search.toString()}`}>{person}</a> : 'the person'}: another
-      device of theirs may have told a wrong name.
+      Device{known ? ` of ${person}` : ''} disconnected and its certificate revoked. If it reconnects, deactivate{' '}
+      {known ? <a href={`/people?${search.toString()}`}>{person}</a> : 'the person'}. Another of their devices may have
+      reported a wrong name.
     </>
   );
 }
@@ -192,22 +194,28 @@ export function devicesPage(app: App, deps: Deps): void {
 
   pages.post('/devices/disconnect', { access: 'admin' }, async function disconnect(c) {
     const form = await formOf(c);
-    const tried = await attempt(async () => disconnectClient(deps, actorOf(c), await meantBy(form, deps)), 'not_found');
-    return afterwards(c, tried.refused, 'disconnected');
+    const tried = await attempt(
+      async () => disconnectClient(deps, actorOf(c), await connectionOf(form, deps)),
+      'not_found',
+    );
+    return respond(c, tried.refused, 'disconnected');
   });
 
-  pages.post('/devices/shut-out', { access: 'admin', area: 'people' }, async function shutOut(c) {
+  pages.post('/devices/shut-out', { access: 'admin', area: 'people' }, async function revokeDevice(c) {
     const form = await formOf(c);
-    const tried = await attempt(async () => shutOutDevice(actingIn(c, deps), await meantBy(form, deps)), 'not_found');
-    if (tried.refused !== undefined) return afterwards(c, tried.refused, '');
+    const tried = await attempt(
+      async () => shutOutDevice(actingIn(c, deps), await connectionOf(form, deps)),
+      'not_found',
+    );
+    if (tried.refused !== undefined) return respond(c, tried.refused, '');
     const { client, revocations } = tried.done;
-    if (revocations.length === 0) return goTo(c, `/certificates?${which(client)}`);
+    if (revocations.length === 0) return goTo(c, `/certificates?${chooseQuery(client)}`);
     const isProven = revocations.every(({ state }) => state === 'revoked');
     const done = { done: isProven ? 'shut-out' : 'shutting-out', person: client.username };
     return goTo(c, `/devices?${new URLSearchParams(done).toString()}`);
   });
 
-  function afterwards(c: PageContext, refused: AppError | undefined, word: string): Response | Promise<Response> {
+  function respond(c: PageContext, refused: AppError | undefined, word: string): Response | Promise<Response> {
     if (refused === undefined) return goTo(c, `/devices?done=${word}`);
     if (refused.code === 'not_found') return goTo(c, '/devices?done=gone');
     return showPage(c, deps, refused);
@@ -215,21 +223,21 @@ export function devicesPage(app: App, deps: Deps): void {
 }
 
 /**
- * The name of the connection that was shown; where that has ended, of the one that the same device of the same person has now.
- * Devices choose their uid: nobody is taken for somebody else who has chosen the same.
+ * The connection that the form showed. When it has ended: the current one of the same device and person. Devices choose their
+ * uid, so the person must match too. Throws `not_found`.
  */
-async function meantBy(form: Form, deps: Deps): Promise<string> {
+async function connectionOf(form: Form, deps: Deps): Promise<string> {
   const [connection, uid, username] = ['connection', 'uid', 'username'].map((name) => form.exact(name));
   const clients = await connectedClients(deps);
   const found =
     clients.find((each) => each.connection === connection) ??
     clients.find((each) => each.uid === uid && each.username === username);
-  if (found === undefined) throw new AppError('not_found', 'That device is not connected any more.');
+  if (found === undefined) throw new AppError('not_found', 'That device is no longer connected.');
   return found.connection;
 }
 
-/** Which certificate it has come with nobody can tell: a person can. */
-function which({ username }: ConnectedClient): string {
+/** The query of the certificates page that asks the administrator to choose the device's certificate. */
+function chooseQuery({ username }: ConnectedClient): string {
   return new URLSearchParams({ search: username, status: 'active', done: 'which' }).toString();
 }
 
@@ -238,43 +246,43 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
   const page = pageNumber(c.req.query('page'));
   const result = await attempt(() => deps.together('clients', () => connectedClients(deps)));
   const all = result.done ?? [];
-  const found = all.filter((client) => fits(client, search.toLowerCase()));
+  const found = all.filter((client) => matches(client, search.toLowerCase()));
   const mayEnd = isAdmin(c);
   const clock = clockOf(deps);
   const body = (
     <>
-      <Notice c={c} sentences={{ ...SENTENCES, 'shut-out': shutOutSentence(c.req.query('person') ?? '') }} />
+      <Notice c={c} sentences={{ ...NOTICES, 'shut-out': revokedNotice(c.req.query('person') ?? '') }} />
       <Problem error={refused} />
       <Search action="/devices" label="Search devices" value={search} placeholder="Callsign, person, group, address" />
       <section id="devices" {...(refused === undefined ? { 'data-live': 'self', 'data-every': '5' } : {})}>
         {result.refused === undefined ? null : (
           <Missing>
-            Who is connected cannot be seen now: {result.refused.message} This page tries again by itself.
+            Couldn't load the connected devices. {result.refused.message} This page retries automatically.
           </Missing>
         )}
         {result.refused !== undefined ? null : found.length === 0 ? (
           <NoDevices search={search} mayEnd={mayEnd} />
         ) : (
           <>
-            <DeviceList clients={found.slice((page - 1) * ON_A_PAGE, page * ON_A_PAGE)} clock={clock} mayEnd={mayEnd} />
-            <Pager url={new URL(c.req.url)} page={page} pageSize={ON_A_PAGE} count={found.length} />
+            <DeviceList clients={found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE)} clock={clock} mayEnd={mayEnd} />
+            <Pager url={new URL(c.req.url)} page={page} pageSize={PAGE_SIZE} count={found.length} />
           </>
         )}
       </section>
       <noscript>
-        <p class="fine">Reload the page to see who has come and gone.</p>
+        <p class="fine">Reload this page to see changes.</p>
       </noscript>
     </>
   );
   const actions = mayEnd ? (
     <a class="button" href="/people">
-      Enroll a device
+      Add device
     </a>
   ) : undefined;
   return framed(c, deps, { title: 'Connected devices', current: 'devices', body, refused, actions });
 }
 
-function fits(
+function matches(
   { callsign, username, uid, groups, team, role, device, address }: ConnectedClient,
   text: string,
 ): boolean {

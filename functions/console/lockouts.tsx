@@ -1,4 +1,4 @@
-// GET /lockouts: addresses that may not try a password now. POST /lockouts/release: lets one try again at once.
+// GET /lockouts: lists locked-out addresses. POST /lockouts/release: unlocks one.
 
 import { z } from '@hono/zod-openapi';
 import type { App } from '../../shared/http/context.ts';
@@ -15,12 +15,12 @@ import { Notice } from '../pages/parts/notice.tsx';
 import { Empty, Table } from '../pages/parts/table.tsx';
 import { type Clock, clockOf, Countdown } from '../pages/parts/time.tsx';
 
-const HERE = '/lockouts';
+const PATH = '/lockouts';
 const RELEASE = '/lockouts/release';
 
-const SENTENCES = {
-  released: 'The address may try again at once. What it failed before is forgotten.',
-  free: 'That address was not locked any more: its time was over, or somebody else was quicker.',
+const NOTICES = {
+  released: 'Address unlocked. It can sign in again, and its failed attempts are cleared.',
+  free: 'That address was no longer locked out. The lockout ended, or another administrator unlocked it.',
 };
 
 const releaseSchema = z.object({ address: z.string().min(2).max(80) });
@@ -28,38 +28,38 @@ const releaseSchema = z.object({ address: z.string().min(2).max(80) });
 /** Adds the routes of this file. */
 export function lockoutsPage(app: App, deps: Deps): void {
   const pages = pagesOf(app, deps, ['console']);
-  pages.get(HERE, { access: 'admin' }, async function showLockouts(c) {
+  pages.get(PATH, { access: 'admin' }, async function showLockouts(c) {
     const locked = await deps.authenticator.lockouts();
     const body = (
       <>
-        <Notice c={c} sentences={SENTENCES} />
+        <Notice c={c} sentences={NOTICES} />
         <p>
-          After ten wrong passwords within five minutes an address waits for a quarter of an hour, at every door that
-          takes a password. It comes free by itself.
+          After 10 wrong passwords within 5 minutes, an address is locked out for 15 minutes wherever a password is
+          accepted. Lockouts end automatically.
         </p>
         <div id="lockouts" data-live="self" data-every="10">
           {locked.length === 0 ? (
             <Empty>
-              Nobody is locked out. If somebody cannot sign in all the same, it is the password or the account: see{' '}
+              No lockouts. If a person can't sign in, check the password and the account under{' '}
               <a href="/people">People</a>.
             </Empty>
           ) : (
             <Locked locked={locked} clock={clockOf(deps)} />
           )}
           <noscript>
-            <p class="fine">Reload this page to see more.</p>
+            <p class="fine">Reload this page to see changes.</p>
           </noscript>
         </div>
       </>
     );
-    return framed(c, deps, { title: 'Lock-outs', current: 'lockouts', body });
+    return framed(c, deps, { title: 'Lockouts', current: 'lockouts', body });
   });
   pages.post(RELEASE, { access: 'admin' }, async function release(c) {
     const form = await formOf(c);
     const { address } = parsed(releaseSchema, { address: form.text('address') });
     const { refused } = await attempt(() => releaseLockout(deps, actorOf(c), address), 'not_found');
-    if (refused === undefined) return goTo(c, `${HERE}?done=released`);
-    if (refused.code === 'not_found') return goTo(c, `${HERE}?done=free`);
+    if (refused === undefined) return goTo(c, `${PATH}?done=released`);
+    if (refused.code === 'not_found') return goTo(c, `${PATH}?done=free`);
     throw refused;
   });
 }
@@ -67,29 +67,29 @@ export function lockoutsPage(app: App, deps: Deps): void {
 function Locked({ locked, clock }: { locked: readonly LockedAddress[]; clock: Clock }) {
   return (
     <Table
-      caption="Addresses that are locked, soonest free first"
+      caption="Locked-out addresses, first to end first"
       columns={[
         { label: 'Address' },
         { label: 'Wrong passwords', numeric: true },
-        { label: 'Free again' },
-        { label: 'What to do', silent: true },
+        { label: 'Ends' },
+        { label: 'Actions', silent: true },
       ]}
       rows={locked.map(({ address, failures, locked_until: until }) => [
         <code class="whole">{address}</code>,
         String(failures),
-        <Countdown until={until} clock={clock} over="free now" />,
+        <Countdown until={until} clock={clock} over="ended" />,
         <Confirm
-          label="Let in…"
+          label="Unlock…"
           of={address}
           action={RELEASE}
-          button={`Let ${address} try again`}
+          button={`Unlock ${address}`}
           danger={false}
           id={`free-${address.replaceAll(/[^\w.-]/g, '_')}`}
         >
           <input type="hidden" name="address" value={address} />
           <p>
-            Whoever is behind this address may try passwords again at once. Do it for somebody you know; if you do not
-            know who it is, let them wait.
+            This address can try passwords again immediately. Unlock it only if you know who uses it. Otherwise, let the
+            lockout end.
           </p>
         </Confirm>,
       ])}

@@ -1,5 +1,4 @@
-// GET, POST /plugins: the plugins of the core, whether each runs and is started with it. While their process is down a
-// sentence says so in the place of the list.
+// GET, POST /plugins: lists the plugins of the core, and starts, stops, enables or disables them.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { changePlugin, listPlugins, PLUGIN_CHANGES, type PluginChange } from '../../shared/core/change-plugin.ts';
@@ -18,10 +17,10 @@ import { Empty, Table } from '../pages/parts/table.tsx';
 const PATH = '/plugins';
 
 const DONE = {
-  start: 'The plugin runs.',
-  stop: 'The plugin is stopped. It stays out until somebody starts it, or until the core is started again if it is started with the core.',
-  enable: 'The plugin is started together with the core from now on.',
-  disable: 'The plugin is not started together with the core any more.',
+  start: 'Plugin started.',
+  stop: 'Plugin stopped. It stays stopped until an administrator starts it. If it is enabled, it also starts with the core.',
+  enable: 'Plugin enabled. It now starts with the core.',
+  disable: 'Plugin disabled. It no longer starts with the core.',
 };
 
 /** Adds the routes of this file. */
@@ -38,7 +37,7 @@ export function pluginsPage(app: App, deps: Deps): void {
     if (!isChange(word)) throw new AppError('invalid', `change: must be one of: ${CHANGES.join(', ')}`);
     const name = form.exact('name');
     const tried = await attempt(() => changePlugin({ deps, actor: actorOf(c) }, { name, change: word }), 'not_found');
-    const refused = tried.refused ?? notSo(tried.done, word);
+    const refused = tried.refused ?? unchanged(tried.done, word);
     return refused === undefined ? goTo(c, `${PATH}?done=${word}`) : showPlugins(c, deps, refused);
   });
 }
@@ -49,12 +48,12 @@ function isChange(word: string): word is PluginChange {
   return Object.hasOwn(PLUGIN_CHANGES, word);
 }
 
-/** A plugin may be told to start and fall over. */
-function notSo(plugin: CorePlugin, change: PluginChange): AppError | undefined {
+/** The error when the core accepted a change but the plugin did not follow, for example because it crashed at its start. */
+function unchanged(plugin: CorePlugin, change: PluginChange): AppError | undefined {
   if (Object.entries(PLUGIN_CHANGES[change]).every(([what, wanted]) => plugin[what as 'enabled'] === wanted))
     return undefined;
-  const why = plugin.error === null ? 'It gives no reason; the log of the core may.' : `It says: ${plugin.error}`;
-  return new AppError('conflict', `The core was told to ${change} ${plugin.name}, and it did not. ${why}`);
+  const reason = plugin.error === null ? 'It gave no reason. Check the core log.' : `Its error: ${plugin.error}`;
+  return new AppError('conflict', `The core did not ${change} ${plugin.name}. ${reason}`);
 }
 
 async function showPlugins(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
@@ -72,32 +71,30 @@ async function showPlugins(c: PageContext, deps: Deps, refused?: AppError): Prom
 
 function List({ list, mayChange }: { list: Attempt<CorePlugin[]>; mayChange: boolean }) {
   if (list.refused !== undefined)
-    return <Missing>The plugins cannot be listed now: {list.refused.message} Devices are not touched by that.</Missing>;
+    return <Missing>Couldn't list the plugins. {list.refused.message} Devices are not affected.</Missing>;
   if (list.done.length === 0)
     return (
       <Empty>
-        <p>The core has no plugins.</p>
-        <p>
-          A plugin is a .jar file in the directory lib of the core; it appears here once the core was started again.
-        </p>
+        <p>No plugins yet.</p>
+        <p>To add a plugin, put its .jar file into the core's lib directory and restart the core.</p>
       </Empty>
     );
   const columns = [
     { label: 'Plugin' },
-    { label: 'State' },
-    { label: 'With the core' },
-    ...(mayChange ? [{ label: 'Change', silent: true }] : []),
+    { label: 'Status' },
+    { label: 'Starts with core' },
+    ...(mayChange ? [{ label: 'Actions', silent: true }] : []),
   ];
   const rows = list.done.map((plugin, at) => [
-    <Named plugin={plugin} />,
+    <Name plugin={plugin} />,
     <State plugin={plugin} />,
-    plugin.enabled ? 'is started' : 'is not started',
+    plugin.enabled ? 'Yes' : 'No',
     ...(mayChange ? [<Changes plugin={plugin} at={at} />] : []),
   ]);
   return <Table caption="Plugins of the core" columns={columns} rows={rows} />;
 }
 
-function Named({ plugin: { name, version, description } }: { plugin: CorePlugin }) {
+function Name({ plugin: { name, version, description } }: { plugin: CorePlugin }) {
   return (
     <>
       <bdi>{name}</bdi> {version === '' ? null : <span class="fine light">{version}</span>}
@@ -124,12 +121,12 @@ function Changes({ plugin: { name, started, enabled }, at }: { plugin: CorePlugi
     <div class="row">
       {started ? (
         <Confirm id={`stop-${at}`} label="Stop…" of={name} action={PATH} button={`Stop ${name}`}>
-          <p>What {name} does ends at once, for everybody. Devices stay connected.</p>
-          <Report name={name} change="stop" />
+          <p>{name} stops immediately for everyone. Devices stay connected.</p>
+          <ChangeFields name={name} change="stop" />
         </Confirm>
       ) : (
         <form method="post" action={PATH}>
-          <Report name={name} change="start" />
+          <ChangeFields name={name} change="start" />
           <button type="submit" class="quiet">
             Start <span class="silent">{name}</span>
           </button>
@@ -137,12 +134,12 @@ function Changes({ plugin: { name, started, enabled }, at }: { plugin: CorePlugi
       )}
       {enabled ? (
         <Confirm id={`disable-${at}`} label="Disable…" of={name} action={PATH} button={`Disable ${name}`}>
-          <p>{name} is not started any more when the core is. What runs now runs on until it is stopped.</p>
-          <Report name={name} change="disable" />
+          <p>{name} no longer starts with the core. If it is running, it keeps running until you stop it.</p>
+          <ChangeFields name={name} change="disable" />
         </Confirm>
       ) : (
         <form method="post" action={PATH}>
-          <Report name={name} change="enable" />
+          <ChangeFields name={name} change="enable" />
           <button type="submit" class="quiet">
             Enable <span class="silent">{name}</span>
           </button>
@@ -152,7 +149,7 @@ function Changes({ plugin: { name, started, enabled }, at }: { plugin: CorePlugi
   );
 }
 
-function Report({ name, change }: { name: string; change: PluginChange }) {
+function ChangeFields({ name, change }: { name: string; change: PluginChange }) {
   return (
     <>
       <input type="hidden" name="name" value={name} />

@@ -1,5 +1,4 @@
-// GET, POST /tokens: API tokens for programs. The answer to the form is the one place that ever shows the text of a token; the
-// same form sent again makes no second one.
+// GET, POST /tokens: lists, creates and revokes API tokens. Only the response to the form shows the text of a token.
 
 import type { AppError } from '@holdfast/kit/app-error';
 import { DAY_MS } from '@holdfast/kit/time';
@@ -20,11 +19,10 @@ import { Notice, Problem, StatusBadge } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
 import { type Clock, clockOf, When } from '../pages/parts/time.tsx';
 
-/** In words, with what each may not. */
-const SCOPES_IN_WORDS: Record<Scope, string> = {
-  read: 'Read: what a viewer sees. Changes nothing, sees no tokens, settings or logs',
-  users: 'People: users, groups, enrollment and certificates, but no administrators. Nothing else',
-  admin: 'Everything that you may do yourself. For a program that you would give your own password',
+const SCOPE_LABELS: Record<Scope, string> = {
+  read: 'Read: the same as a viewer. No changes, and no access to tokens, settings or logs',
+  users: 'People: users, groups, enrollment and certificates. No administrators and nothing else',
+  admin: 'Full: everything you can do. Only for programs that you would trust with your password',
 };
 
 const LIFETIMES = [
@@ -41,17 +39,17 @@ interface TokenFormProps {
   refused: AppError | undefined;
 }
 
-/** `id` is chosen here, so that a form that is sent twice makes one token. */
+/** The form chooses the `id`, so that submitting it twice creates one token. */
 export function TokenForm({ form, refused }: TokenFormProps) {
   return (
     <section class="card" id="make">
-      <h2>Make a token</h2>
+      <h2>Create token</h2>
       <form method="post" action="/tokens" class="narrow">
         <input type="hidden" name="id" value={crypto.randomUUID()} />
         <Field
           name="name"
           label="Name"
-          hint="Which program it is for, such as Nightly backup"
+          hint="The program that uses it, such as Nightly backup."
           value={form?.text('name')}
           error={faultOf(refused, 'name')}
           required
@@ -59,29 +57,29 @@ export function TokenForm({ form, refused }: TokenFormProps) {
           autocomplete="off"
         />
         <Checks
-          legend="What it may do"
+          legend="Permissions"
           name="scope"
           type="radio"
-          choices={Object.entries(SCOPES_IN_WORDS).map(([value, label]) => ({ value, label }))}
+          choices={Object.entries(SCOPE_LABELS).map(([value, label]) => ({ value, label }))}
           chosen={[form?.text('scope') ?? 'read']}
           error={faultOf(refused, 'scope')}
         />
         <Select
           name="days"
-          label="Ends after"
-          hint="Then the program needs a new one"
+          label="Expires after"
+          hint="After that, the program needs a new token."
           value={form?.text('days') ?? '90'}
           choices={LIFETIMES}
           error={faultOf(refused, 'expires_at')}
         />
-        <button type="submit">Make the token</button>
+        <button type="submit">Create token</button>
       </form>
     </section>
   );
 }
 
 const SOON_MS = 7 * DAY_MS;
-const SHORT: Record<Scope, string> = { read: 'read', users: 'people', admin: 'everything of its owner' };
+const SCOPE_NAMES: Record<Scope, string> = { read: 'Read', users: 'People', admin: 'Full' };
 
 interface TokenListProps {
   tokens: ApiToken[];
@@ -92,29 +90,29 @@ interface TokenListProps {
   clock: Clock;
 }
 
-/** The API tokens that are valid, and how each is revoked. */
+/** The valid API tokens. */
 export function TokenList({ tokens, count, page, pageSize, url, clock }: TokenListProps) {
   if (count === 0)
     return (
       <Empty>
-        <p>No program has a token.</p>
-        <p>Make one below when a program of yours is to use the API: a backup, a dashboard, a roster import.</p>
+        <p>No tokens yet.</p>
+        <p>Create one below when a program needs the API, such as a backup, dashboard or roster import.</p>
       </Empty>
     );
   const columns = [
     { label: 'Token' },
-    { label: 'May' },
+    { label: 'Permissions' },
     { label: 'Acts for' },
-    { label: 'Made' },
-    { label: 'Ends' },
-    { label: 'Revoke', silent: true },
+    { label: 'Created' },
+    { label: 'Expires' },
+    { label: 'Actions', silent: true },
   ];
   const rows = tokens.map((token) => [
     <bdi>{token.name}</bdi>,
-    SHORT[token.scope],
+    SCOPE_NAMES[token.scope],
     <bdi>{token.owner}</bdi>,
     <When at={token.createdAt} clock={clock} />,
-    <Ends at={token.expiresAt} clock={clock} />,
+    <Expiry at={token.expiresAt} clock={clock} />,
     <Revoke token={token} />,
   ]);
   return (
@@ -125,11 +123,11 @@ export function TokenList({ tokens, count, page, pageSize, url, clock }: TokenLi
   );
 }
 
-function Ends({ at, clock }: { at: string; clock: Clock }) {
+function Expiry({ at, clock }: { at: string; clock: Clock }) {
   const soon = Date.parse(at) - clock.now.getTime() < SOON_MS;
   return (
     <div>
-      <When at={at} clock={clock} relative /> {soon ? <StatusBadge status="warning">Ends soon</StatusBadge> : null}
+      <When at={at} clock={clock} relative /> {soon ? <StatusBadge status="warning">Expires soon</StatusBadge> : null}
     </div>
   );
 }
@@ -138,8 +136,8 @@ function Revoke({ token: { id, name, owner } }: { token: ApiToken }) {
   return (
     <Confirm id={`revoke-${id}`} label="Revoke…" of={name} action={`/tokens/${id}/revoke`} button={`Revoke ${name}`}>
       <p>
-        The program that uses it is refused from the next request on, and needs a new token. {owner} and everybody else
-        stay signed in. This cannot be taken back.
+        The program that uses it is refused from the next request on and needs a new token. {owner} and all other people
+        stay signed in. You can't undo this.
       </p>
     </Confirm>
   );
@@ -148,7 +146,7 @@ function Revoke({ token: { id, name, owner } }: { token: ApiToken }) {
 const PATH = '/tokens';
 const PAGE_SIZE = 50;
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
-const DONE = { revoked: 'The token is revoked: whatever used it is refused from now on.' };
+const DONE = { revoked: 'Token revoked. Programs that use it are refused from now on.' };
 
 /** Adds the routes of this file. */
 export function tokensPage(app: App, deps: Deps): void {
@@ -180,7 +178,7 @@ export function tokensPage(app: App, deps: Deps): void {
   });
 }
 
-/** The days of the form become a time; what is no number of days is refused as a time. */
+/** Turns the days of the form into a time. Other text is passed on, and refused as a time. */
 function inputOf(form: Form, now: Date): unknown {
   const days = form.text('days');
   const until = /^\d{1,4}$/.test(days) ? new Date(now.getTime() + Number(days) * DAY_MS).toISOString() : days;
@@ -204,8 +202,8 @@ async function showTokens(
       <Notice c={c} sentences={DONE} />
       <Problem error={refused} />
       <p>
-        A token lets a program use the <a href="/api/docs">API</a> without anybody's password. It acts for whoever made
-        it, and ends when that person is put out.
+        A token lets a program use the <a href="/api/docs">API</a> without a password. It acts for the person who
+        created it, and ends when that person is deactivated.
       </p>
       <TokenList
         tokens={results}
@@ -226,20 +224,23 @@ function showNew(c: PageContext, deps: Deps, { name, text }: ApiToken & { text: 
     <>
       <div class="notice good" role="status">
         <p>
-          The token <strong>{name}</strong> is made.
+          Token <strong>{name}</strong> created.
         </p>
       </div>
       <section class="card" id="new-token">
-        <h2>Copy it now: it is never shown again</h2>
-        <p>Reloading this page does not bring it back. Put it where your program keeps its secrets.</p>
-        <Copyable id="token" text={text} label="Copy the token" />
+        <h2>Copy the token now</h2>
+        <p>
+          It is shown only once, and reloading this page does not show it again. Store it where your program keeps its
+          secrets.
+        </p>
+        <Copyable id="token" text={text} label="Copy token" />
         <p class="fine">
-          The program sends it with each request, in the header <code>Authorization: Bearer</code> followed by a blank
-          and the token. Whoever has it can do what it may: revoke it when it has got out.
+          The program sends it with each request, in the header <code>Authorization: Bearer</code> followed by a space
+          and the token. Anyone with the token has its permissions. If it leaks, revoke it.
         </p>
         <p>
           <a class="button" href={PATH}>
-            I have copied it: to the list
+            I've saved it. Continue
           </a>
         </p>
       </section>

@@ -1,4 +1,4 @@
-// /account at both faces: who one is here, one's own password, and where one is signed in.
+// GET /account in console and portal: shows the person's own account and sessions, and changes the password.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -23,7 +23,7 @@ import { Missing, Notice, Problem } from './parts/notice.tsx';
 import { pageNumber, Pager, Table } from './parts/table.tsx';
 import { type Clock, clockOf, When } from './parts/time.tsx';
 
-// What a session was opened with, in a few words that its person recognises.
+// The order matters: Edge and Opera also name Chrome, and Chrome also names Safari.
 const BROWSERS: readonly [RegExp, string][] = [
   [/\bEdgA?\//, 'Edge'],
   [/\b(?:OPR|Opera)\//, 'Opera'],
@@ -42,13 +42,13 @@ const DEVICES: readonly [RegExp, string][] = [
 ];
 const MAX_CHARACTERS = 60;
 
-/** `Firefox on Android`; what is not known is shown as it is, shortened. */
+/** A short name such as `Firefox on Android`. An unknown user agent is shown as it is, shortened. */
 export function browserName(userAgent: string): string {
   const browser = nameIn(BROWSERS, userAgent);
   const device = nameIn(DEVICES, userAgent);
   if (browser !== undefined && device !== undefined) return `${browser} on ${device}`;
   const text = userAgent.trim();
-  if (text === '') return browser ?? device ?? 'Unknown program';
+  if (text === '') return browser ?? device ?? 'Unknown browser';
   return browser ?? (text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS)}…` : text);
 }
 
@@ -62,27 +62,27 @@ interface OwnSessionsProps {
   url: URL;
   page: number;
   sessions: Page<Session>;
-  /** The id of the one that asks. */
+  /** The id of the session of this request. */
   current: string;
   clock: Clock;
 }
 
 export function OwnSessions({ url, page, sessions: { results, count }, current, clock }: OwnSessionsProps) {
   return (
-    <Card title="Where you are signed in" id="sessions">
+    <Card title="Sessions" id="sessions">
       <Table
         caption="Your sessions"
         columns={[
           { label: 'Browser' },
           { label: 'Address' },
           { label: 'Signed in' },
-          { label: 'Ends' },
-          { label: 'End it', silent: true },
+          { label: 'Expires' },
+          { label: 'Actions', silent: true },
         ]}
         rows={results.map((session) => [
           session.id === current ? (
             <>
-              {browserName(session.userAgent)} <strong>(this one)</strong>
+              {browserName(session.userAgent)} <strong>(current)</strong>
             </>
           ) : (
             browserName(session.userAgent)
@@ -94,36 +94,32 @@ export function OwnSessions({ url, page, sessions: { results, count }, current, 
         ])}
       />
       <Pager url={url} page={page} pageSize={SESSIONS_ON_PAGE} count={count} />
-      <Confirm id="end-all" label="Sign out everywhere…" action="/account/sessions/end" button="End all of my sessions">
+      <Confirm id="end-all" label="Sign out everywhere…" action="/account/sessions/end" button="Sign out everywhere">
         <p>
-          Every browser that you are signed in with is signed out, this one too. Devices and API tokens go on. If you do
-          not know one of the sessions, change your password as well.
+          This signs you out of every browser, including this one. Devices and API tokens keep working. If you don't
+          recognize a session, change your password too.
         </p>
       </Confirm>
     </Card>
   );
 }
 
-/** No question: whoever it was signs in again. */
+/** Asks for no confirmation: the person can sign in again. */
 function EndOne({ session: { id, userAgent, address }, current }: { session: Session; current: string }) {
   if (id === current) return null;
   return (
     <form method="post" action={`/account/sessions/${encodeURIComponent(id)}/end`}>
-      <button
-        type="submit"
-        class="quiet small"
-        aria-label={`End it: the session of ${browserName(userAgent)} at ${address}`}
-      >
-        End it
+      <button type="submit" class="quiet small" aria-label={`End session of ${browserName(userAgent)} at ${address}`}>
+        End session
       </button>
     </form>
   );
 }
 
 const ROLES: Record<Role, string> = {
-  admin: 'Administrator: you may do everything',
-  viewer: 'Viewer: you may read everything but settings, logs, the audit log, API tokens and lock-outs',
-  none: 'None: you see what is your own',
+  admin: 'Administrator: you can view and change everything',
+  viewer: 'Viewer: you can view everything except settings, logs, audit log, API tokens and lockouts',
+  none: 'Member: you can manage your own devices and password',
 };
 const passwords = z.object({ password: newPassword });
 
@@ -136,7 +132,7 @@ export function accountPage(app: App, deps: Deps): void {
     const form = await formOf(c);
     const result = await attempt(
       async () => {
-        if (form.exact('password') !== form.exact('again')) throw notTheSame();
+        if (form.exact('password') !== form.exact('again')) throw passwordMismatch();
         const { password } = parsed(passwords, { password: form.exact('password') });
         await changeOwnPassword(c, deps, { current: form.exact('current'), password });
       },
@@ -156,52 +152,50 @@ export function accountPage(app: App, deps: Deps): void {
   pages.post('/account/sessions/:id/end', { access: 'own' }, async function endOne(c) {
     const { username, by } = c.get('principal');
     const id = c.req.param('id') ?? '';
-    const answer = await attempt(() => endSession(deps, actorOf(c), { username, id }), 'not_found');
+    const result = await attempt(() => endSession(deps, actorOf(c), { username, id }), 'not_found');
     if (by.kind === 'session' && by.id === id.toLowerCase()) {
       clearSessionCookie(c);
       return goTo(c, '/sign-in?done=session');
     }
-    return goTo(c, answer.refused === undefined ? '/account?done=session' : '/account?done=gone');
+    return goTo(c, result.refused === undefined ? '/account?done=session' : '/account?done=gone');
   });
 }
 
-function notTheSame(): AppError {
-  const message = 'is not the same as the new password above; type both again';
+function passwordMismatch(): AppError {
+  const message = 'must match the new password. Type both again';
   return new AppError('invalid', `again: ${message}`, { fields: [{ path: 'again', message }] });
 }
 
-/** A wrong password is told at its field; the same status as for other faults, for nobody is signed out. */
+/** Shows a wrong password at its field. Its status is 422: a 401 would mean that the session has ended. */
 function explained(refused: AppError): AppError {
   if (refused.code !== 'unauthenticated') return refused;
-  const message = 'is not your password; nothing was changed. Wrong ones count as failed sign-ins';
+  const message = 'is not your current password. Nothing was changed. Wrong passwords count as failed sign-ins';
   return new AppError('invalid', `current: ${message}`, { fields: [{ path: 'current', message }] });
 }
 
-const SENTENCES = {
-  session: 'That session has ended.',
-  gone: 'That session had ended already.',
+const NOTICES = {
+  session: 'Session ended.',
+  gone: 'That session had already ended.',
 };
 
 async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
   const { username, by } = c.get('principal');
   const page = pageNumber(c.req.query('page'));
   const clock = clockOf(deps);
-  const [requested, sessions] = await Promise.all([
+  const [account, sessions] = await Promise.all([
     attempt(() => deps.identity.accounts.named(username)),
     deps.signIns.sessions(username, { page, pageSize: SESSIONS_ON_PAGE }),
   ]);
   const current = by.kind === 'session' ? by.id : '';
   const body = (
     <>
-      <Notice c={c} sentences={SENTENCES} />
+      <Notice c={c} sentences={NOTICES} />
       <div class="columns own">
-        <Card title="Who you are">
-          {requested.refused === undefined ? null : (
-            <Missing>
-              The identity provider does not answer, so this may not be whole: {requested.refused.message}
-            </Missing>
+        <Card title="Profile">
+          {account.refused === undefined ? null : (
+            <Missing>Couldn't load the whole profile. {account.refused.message}</Missing>
           )}
-          <Person c={c} deps={deps} account={requested.done} clock={clock} />
+          <Person c={c} deps={deps} account={account.done} clock={clock} />
         </Card>
         <PasswordCard username={username} refused={refused} />
       </div>
@@ -225,12 +219,12 @@ function Person({ c, deps, account, clock }: PersonProps) {
   return (
     <Facts
       of={{
-        'User name': username,
+        Username: username,
         Name: shown?.name === '' || shown?.name === username ? undefined : shown?.name,
-        'E-mail': shown?.email === '' ? undefined : shown?.email,
+        Email: shown?.email === '' ? undefined : shown?.email,
         Role: ROLES[role],
-        Groups: groups === '' ? 'none: your devices see only others that are in none' : groups,
-        'Access ends':
+        Groups: groups === '' ? 'none (your devices see only devices without a group)' : groups,
+        'Access expires':
           shown === undefined ? undefined : <When at={shown.expires_at} clock={clock} relative never="never" />,
       }}
     />
@@ -238,10 +232,10 @@ function Person({ c, deps, account, clock }: PersonProps) {
 }
 
 function PasswordCard({ username, refused }: { username: string; refused: AppError | undefined }) {
-  const elsewhere = refused !== undefined && refused.fields.length === 0 ? refused : undefined;
+  const formError = refused !== undefined && refused.fields.length === 0 ? refused : undefined;
   return (
-    <Card title="Change your password" id="password-card">
-      <Problem error={elsewhere} />
+    <Card title="Change password" id="password-card">
+      <Problem error={formError} />
       <form method="post" action="/account/password">
         <input
           class="silent"
@@ -255,7 +249,7 @@ function PasswordCard({ username, refused }: { username: string; refused: AppErr
         />
         <Field
           name="current"
-          label="The password you have now"
+          label="Current password"
           type="password"
           autocomplete="current-password"
           required
@@ -264,7 +258,7 @@ function PasswordCard({ username, refused }: { username: string; refused: AppErr
         <Field
           name="password"
           label="New password"
-          hint="At least 12 characters. Four words that do not belong together are good, and easy to type on a phone."
+          hint="At least 12 characters. Four unrelated words are strong and easy to type."
           type="password"
           autocomplete="new-password"
           required
@@ -272,23 +266,23 @@ function PasswordCard({ username, refused }: { username: string; refused: AppErr
         />
         <Field
           name="again"
-          label="New password once more"
+          label="Repeat new password"
           type="password"
           autocomplete="new-password"
           required
           error={sentence('It', faultOf(refused, 'again'))}
         />
         <p class="fine">
-          You are signed out everywhere then, here too. Devices that are enrolled go on; what programs do with your old
-          password stops.
+          You will be signed out everywhere, including here. Enrolled devices keep working. Programs that use your old
+          password stop working.
         </p>
-        <button type="submit">Change the password</button>
+        <button type="submit">Change password</button>
       </form>
     </Card>
   );
 }
 
-/** Messages of fields say what the field must be: `must have at least 12 characters`. */
+/** Turns the message of a field, such as `must have at least 12 characters`, into a sentence. */
 function sentence(subject: string, fault: string | undefined): string | undefined {
   return fault === undefined ? undefined : `${subject} ${fault}.`;
 }

@@ -1,4 +1,4 @@
-// A device of one's own: since when, until when, whether it is connected, its files, and how it is shut out.
+// Shows one of the person's own devices: status, dates, files and revocation. Adds the page that enrolls another.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { BUNDLE_PASSWORD } from '../../shared/devices/certificates/data-package.ts';
@@ -16,16 +16,16 @@ import { deviceName, type OwnDevice, ownerOf } from './own.ts';
 
 const STATES: Record<CertificateState, readonly [Status, string]> = {
   active: ['note', 'Not connected'],
-  revoking: ['warning', 'Being shut out'],
-  revocation_failed: ['critical', 'Not shut out yet'],
-  revoked: ['note', 'Shut out'],
-  expired: ['note', 'Ended'],
+  revoking: ['warning', 'Revoking'],
+  revocation_failed: ['critical', 'Revocation not confirmed'],
+  revoked: ['note', 'Revoked'],
+  expired: ['note', 'Expired'],
 };
 
 interface DeviceCardProps {
   device: OwnDevice;
   clock: Clock;
-  /** Whether it is known who is connected. */
+  /** True when the connections are known. */
   seen: boolean;
 }
 
@@ -46,14 +46,14 @@ export function DeviceCard({ device, clock, seen }: DeviceCardProps) {
             ),
           App: client === undefined || client.device === '' ? undefined : client.device,
           Added: <When at={certificate.issued_at} clock={clock} />,
-          'Good until': active ? <When at={certificate.effective_until} clock={clock} relative /> : undefined,
+          Expires: active ? <When at={certificate.effective_until} clock={clock} relative /> : undefined,
           'Device ID': certificate.client_uid === '' ? undefined : certificate.client_uid,
         }}
       />
       {certificate.state === 'revocation_failed' ? (
         <p class="notice bad">
-          The server has not confirmed yet that this device is shut out. It tries again by itself; tell an administrator
-          if this stays.
+          The server has not confirmed that this device is revoked. It retries automatically. If this doesn't change,
+          tell an administrator.
         </p>
       ) : null}
       {active ? (
@@ -61,14 +61,14 @@ export function DeviceCard({ device, clock, seen }: DeviceCardProps) {
           {certificate.downloadable ? <Files certificate={certificate} id={id} /> : null}
           <Confirm
             id={`shut-${id}`}
-            label="Shut out…"
+            label="Revoke access…"
             of={name}
             action={`/my-devices/${encodeURIComponent(certificate.file)}/revoke`}
-            button={`Shut out ${name}`}
+            button={`Revoke ${name}`}
           >
             <p>
-              The server lets <strong>{name}</strong> in no more, and ends its connection within seconds. Do this when
-              it is lost, sold or broken. It cannot be taken back: to use it again, add it as a new device.
+              The server disconnects <strong>{name}</strong> within seconds and refuses it from then on. Do this when
+              the device is lost, sold or broken. You can't undo this. To use it again, add it as a new device.
             </p>
           </Confirm>
         </div>
@@ -79,13 +79,13 @@ export function DeviceCard({ device, clock, seen }: DeviceCardProps) {
 
 function State({ device: { certificate, client }, seen }: { device: OwnDevice; seen: boolean }) {
   if (client !== undefined) return <StatusBadge status="ok">Connected</StatusBadge>;
-  if (certificate.state === 'active' && !seen) return <StatusBadge status="note">Good</StatusBadge>;
+  if (certificate.state === 'active' && !seen) return <StatusBadge status="note">Active</StatusBadge>;
   const [status, words] = STATES[certificate.state];
   return <StatusBadge status={status}>{words}</StatusBadge>;
 }
 
-/** Words for what is no current device any more. */
-export function pastWords({ state }: CertificateView): string {
+/** The status of a former device. */
+export function formatPastState({ state }: CertificateView): string {
   return STATES[state][1];
 }
 
@@ -96,8 +96,8 @@ function Files({ certificate, id }: { certificate: CertificateView; id: string }
       <summary class="button">Files…</summary>
       <div class="files">
         <p>
-          Whoever has one of these files comes in as you. Put it on your own device only, then delete it. Its password
-          is <code>{BUNDLE_PASSWORD}</code>.
+          Anyone with one of these files can connect as you. Put it only on your own device, then delete it. The
+          password is <code>{BUNDLE_PASSWORD}</code>.
         </p>
         <ul class="links">
           <li>
@@ -115,7 +115,7 @@ function Files({ certificate, id }: { certificate: CertificateView; id: string }
   );
 }
 
-/** Of elements: the hash, for files have characters that ids have not. */
+/** The id of the element, by fingerprint: file names hold characters that ids can't. */
 function idOf({ fingerprint }: CertificateView): string {
   return fingerprint.replaceAll(':', '').slice(0, 12).toLowerCase();
 }
@@ -128,20 +128,20 @@ export function addDevicePage(app: App, deps: Deps): void {
     route: PATH,
     access: 'own',
     current: 'add-device',
-    ownerOf: (c) => enrolling(c, deps),
+    ownerOf: (c) => accountOf(c, deps),
     pathOf: () => PATH,
-    titleOf: () => 'Add a device',
+    titleOf: () => 'Add device',
     backOf: () => ({ path: '/', label: 'Back to my devices' }),
   });
 }
 
-async function enrolling(c: PageContext, deps: Deps): Promise<Account> {
+async function accountOf(c: PageContext, deps: Deps): Promise<Account> {
   const owner = await ownerOf(c, deps);
   if (owner.kind === 'person') return owner.account;
-  if (owner.kind === 'unknown') throw new AppError('unavailable', `Nobody can be let in now: ${owner.why}`);
+  if (owner.kind === 'unknown') throw new AppError('unavailable', `Couldn't add a device. ${owner.reason}`);
   const { username } = c.get('principal');
   throw new AppError(
     'not_found',
-    `${username} is an account of the stack, not of a person: it enrolls no devices. Sign in with an account of your own, which an administrator creates under People.`,
+    `${username} is a system account and can't enroll devices. Sign in with your own account. An administrator adds it under People.`,
   );
 }

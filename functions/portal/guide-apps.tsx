@@ -1,4 +1,4 @@
-// ATAK on Android: the package where it is needed, then the code; by hand when the code cannot be scanned.
+// The setup guides for ATAK, iTAK and WinTAK.
 
 import type { Child } from 'hono/jsx';
 import { apiPortOf, streamingPortOf } from '../../shared/devices/links.ts';
@@ -8,21 +8,20 @@ import { attempt } from '../pages/form.ts';
 import { Card } from '../pages/parts/card.tsx';
 import { Missing } from '../pages/parts/notice.tsx';
 
-/** What a guide is, and what it is told of the server and of whoever reads it. */
+/** The server and the reader of a guide. */
 export interface GuideFacts extends ServerFacts {
   username: string;
-  /** Where one's own package is, for an app; undefined when that is not known now. */
+  /** The path of the reader's package for an app. Undefined while the account is unknown. */
   packageFor(app: 'atak' | 'itak'): string | undefined;
 }
 
 export interface Guide {
   title: string;
-  /** In the list of guides. */
+  /** Shown in the list of guides. */
   about: string;
   body(facts: GuideFacts): Child;
 }
 
-/** What guides are made of: numbered steps, and the package that brings a device the CA and the address. */
 export function Steps({ title, intro, steps }: { title: string; intro?: Child; steps: readonly Child[] }) {
   return (
     <Card title={title}>
@@ -36,7 +35,7 @@ export function Steps({ title, intro, steps }: { title: string; intro?: Child; s
   );
 }
 
-/** Menu entries one after the other, as they are tapped. */
+/** Menu entries in the order of taps. */
 export function Path({ of }: { of: readonly string[] }) {
   return (
     <span class="path">
@@ -58,34 +57,34 @@ interface PackageLinkProps {
 export function PackageLink({ facts, app }: PackageLinkProps) {
   const path = facts.packageFor(app);
   if (path === undefined)
-    return <Missing>The package cannot be offered: nobody knows now which account is yours.</Missing>;
+    return <Missing>Couldn't offer the package: your account can't be looked up. Try again in a minute.</Missing>;
   return (
     <a class="button" href={path}>
-      Download the package
+      Download package
     </a>
   );
 }
 
-/** Why the package comes first here, or need not. */
-export function whyPackage({ linkIsEnough }: GuideFacts): Child {
+/** Explains when the package is needed. */
+export function packageIntro({ linkIsEnough }: GuideFacts): Child {
   return linkIsEnough
-    ? 'This server has a public certificate, so the code alone is enough. The package below is only for when the device says that it does not trust the server.'
-    : 'This server has a certificate of its own that no device knows yet. The package brings it to the device, with address and ports: without it the code fails.';
+    ? "This server has a public certificate, so the code is enough. You need the package below only if the device doesn't trust the server."
+    : 'This server has a private certificate that devices do not know. The package adds it to the device, with address and ports. Without the package the code fails.';
 }
 
-/** What somebody types or compares to set a device up: this server's real address, ports and CA. */
+/** The facts that a person types or compares to set up a device. */
 export interface ServerFacts {
-  /** What the server is called on a device. */
+  /** The name that devices show for the server. */
   name: string;
-  /** Undefined while SERVER_ADDRESS is not set: then no device can be told where to go. */
+  /** Undefined while SERVER_ADDRESS is not set. */
   host: string | undefined;
   enrollment: number;
   streaming: number;
   api: number;
-  /** SHA-256 of the CA certificate; undefined with the reason beside it while it cannot be read. */
+  /** SHA-256 of the CA certificate. Undefined when it can't be read: `problem` is the reason. */
   fingerprint: string | undefined;
   problem: string | undefined;
-  /** A phone trusts the enrollment by itself, and the link has room for all that it needs. */
+  /** True when devices trust the server without the package, and the link holds everything they need. */
   linkIsEnough: boolean;
 }
 
@@ -106,7 +105,7 @@ export async function serverFacts(deps: Deps): Promise<ServerFacts> {
   };
 }
 
-const INSTALL = 'Install ATAK-CIV, open it once, and allow what it asks for: files, location, notifications.';
+const INSTALL = 'Install ATAK-CIV, open it once, and allow access to files, location and notifications.';
 
 export const atakGuide: Guide = {
   title: 'ATAK on Android',
@@ -116,18 +115,17 @@ export const atakGuide: Guide = {
       {facts.linkIsEnough ? null : <Package facts={facts} />}
       <Steps
         title={facts.linkIsEnough ? '1. Scan the code' : '2. Scan the code'}
-        {...(facts.linkIsEnough ? { intro: whyPackage(facts) } : {})}
+        {...(facts.linkIsEnough ? { intro: packageIntro(facts) } : {})}
         steps={[
           ...(facts.linkIsEnough ? [INSTALL] : []),
           <>
-            On another screen open <a href="/add-device">Add a device</a> and choose ATAK. On this same device? Tap the
-            link there instead of scanning.
+            On another screen, open <a href="/add-device">Add device</a> and choose ATAK. If you have only this device,
+            tap the link there instead of scanning.
           </>,
           <>
-            Point the camera of the phone at the code, and tap what it offers. ATAK opens and asks whether to add the
-            server.
+            Point the phone's camera at the code and tap the link that appears. ATAK opens and asks to add the server.
           </>,
-          <>Confirm. ATAK fetches its certificate; a minute later the plug symbol at the lower edge is green.</>,
+          <>Confirm. ATAK gets its certificate. Within a minute the plug icon at the bottom turns green.</>,
         ]}
       />
       {facts.linkIsEnough ? <Package facts={facts} /> : null}
@@ -139,20 +137,20 @@ export const atakGuide: Guide = {
 function Package({ facts }: { facts: GuideFacts }) {
   return (
     <Steps
-      title={facts.linkIsEnough ? 'If it does not trust the server: the package' : '1. Open the package first'}
-      intro={whyPackage(facts)}
+      title={facts.linkIsEnough ? 'If the server is not trusted' : '1. Open the package first'}
+      intro={packageIntro(facts)}
       steps={[
         ...(facts.linkIsEnough ? [] : [INSTALL]),
         <>
-          On the device itself: <PackageLink facts={facts} app="atak" />
+          On the device: <PackageLink facts={facts} app="atak" />
         </>,
         <>
-          In ATAK tap <Path of={['☰', 'Import', 'Local SD']} />, and choose the file in Download. Or tap the file in
-          the list of downloads, and open it with ATAK.
+          In ATAK, tap <Path of={['☰', 'Import', 'Local SD']} /> and choose the file in Download. You can also tap the
+          file in the list of downloads and open it with ATAK.
         </>,
         <>
-          ATAK asks for name and password: type <code>{facts.username}</code> and the app password that{' '}
-          <a href="/add-device">Add a device</a> shows. Then you are done. Or cancel, and go on with the code.
+          When ATAK asks for a username and password, type <code>{facts.username}</code> and the app password from{' '}
+          <a href="/add-device">Add device</a>. Then you are done. You can also cancel and continue with the code.
         </>,
       ]}
     />
@@ -162,66 +160,67 @@ function Package({ facts }: { facts: GuideFacts }) {
 function ByHand({ facts: { host = 'the address below', username, streaming, enrollment } }: { facts: GuideFacts }) {
   return (
     <details class="card" id="by-hand">
-      <summary>By hand, without a code</summary>
+      <summary>Manual setup, without a code</summary>
       <ol class="guide-steps">
         <li>
           <Path of={['☰', 'Settings', 'Network Preferences', 'TAK Servers']} />, then <Path of={['⋮', 'Add']} />.
         </li>
         <li>
-          Address <code>{host}</code>. Tick <strong>Use Authentication</strong> and{' '}
+          Address: <code>{host}</code>. Select <strong>Use Authentication</strong> and{' '}
           <strong>Enroll for Client Certificate</strong>.
         </li>
         <li>
-          User name <code>{username}</code>; password: the app password of <a href="/add-device">Add a device</a>.
+          Username: <code>{username}</code>. Password: the app password from <a href="/add-device">Add device</a>.
         </li>
         <li>
-          Under <strong>Advanced Options</strong>: protocol SSL, port <code>{String(streaming)}</code>, enrollment port{' '}
-          <code>{String(enrollment)}</code>. When you have imported the package, its truststore is in use already.
+          Under <strong>Advanced Options</strong>, set protocol SSL, port <code>{String(streaming)}</code> and
+          enrollment port <code>{String(enrollment)}</code>. If you imported the package, its truststore is already in
+          use.
         </li>
       </ol>
     </details>
   );
 }
 
-/** iTAK on iPhone and iPad: its code has no room for name and password, so these are typed. */
+/** iTAK on iPhone and iPad. Its code can't hold username and password, so these are typed. */
 export const itakGuide: Guide = {
   title: 'iTAK on iPhone and iPad',
-  about: 'Name and password are typed. For TAK Aware and TAK Tracker choose theirs under Add a device',
+  about: 'Username and password are typed. For TAK Aware and TAK Tracker, choose TAK Aware under Add device',
   body: (facts) => {
     const scan = (
       <Steps
-        title={facts.linkIsEnough ? 'Scan the code' : 'Then the code, if the package did not ask for a name'}
+        title={facts.linkIsEnough ? 'Scan the code' : 'Then scan the code, if the package did not ask for a username'}
         steps={[
           <>
-            On another screen open <a href="/add-device">Add a device</a> and choose iTAK.
+            On another screen, open <a href="/add-device">Add device</a> and choose iTAK.
           </>,
           <>
-            In iTAK: <Path of={['Settings', 'Network', 'Servers', '+', 'Scan QR']} />, and scan it with iTAK itself: the
-            camera of the phone cannot read this code.
+            In iTAK, tap <Path of={['Settings', 'Network', 'Servers', '+', 'Scan QR']} /> and scan the code. Scan it in
+            iTAK: the phone's camera app can't read this code.
           </>,
           <>
-            Type your name <code>{facts.username}</code> and the app password that stands beside the code. It is not the
-            password that you sign in with here.
+            Type your username <code>{facts.username}</code> and the app password next to the code. It is not the
+            password that you use to sign in here.
           </>,
           <>The server turns green in the list.</>,
         ]}
       />
     );
-    const bring = (
+    const openPackage = (
       <Steps
-        title={facts.linkIsEnough ? 'If it does not trust the server: the package' : 'Open the package first'}
-        intro={whyPackage(facts)}
+        title={facts.linkIsEnough ? 'If the server is not trusted' : 'Open the package first'}
+        intro={packageIntro(facts)}
         steps={[
           <>
-            On the device itself: <PackageLink facts={facts} app="itak" />
+            On the device: <PackageLink facts={facts} app="itak" />
           </>,
           <>
-            In iTAK: <Path of={['Settings', 'Network', 'Servers', '+', 'Upload Server Package']} />, and choose the file
-            in Downloads. Do not unpack it.
+            In iTAK, tap <Path of={['Settings', 'Network', 'Servers', '+', 'Upload Server Package']} /> and choose the
+            file in Downloads. Do not unzip it.
           </>,
           <>
-            When iTAK asks: your name <code>{facts.username}</code>, and the app password of{' '}
-            <a href="/add-device">Add a device</a>.
+            When iTAK asks, type your username <code>{facts.username}</code> and the app password from{' '}
+            <a href="/add-device">Add device</a>.
           </>,
         ]}
       />
@@ -229,53 +228,53 @@ export const itakGuide: Guide = {
     return facts.linkIsEnough ? (
       <>
         {scan}
-        {bring}
+        {openPackage}
       </>
     ) : (
       <>
-        {bring}
+        {openPackage}
         {scan}
       </>
     );
   },
 };
 
-/** WinTAK on Windows: the package of ATAK, then name and password. */
+/** WinTAK on Windows: the package, then username and password. */
 export const winTakGuide: Guide = {
   title: 'WinTAK on Windows',
-  about: 'Computer with WinTAK-CIV; there is nothing to scan',
+  about: 'Computer with WinTAK-CIV. Nothing to scan',
   body: (facts) => (
     <>
       <Steps
         title="Open the package"
-        intro="It brings WinTAK the address, the ports and the certificate authority of this server. There is no key in it: WinTAK fetches one with your name and a password."
+        intro="It gives WinTAK this server's address, ports and certificate authority. It contains no key: WinTAK gets one with your username and the app password."
         steps={[
           <>
             On the computer: <PackageLink facts={facts} app="atak" />
           </>,
           <>
-            Open <a href="/add-device">Add a device</a> beside it and choose WinTAK: it shows the app password.
+            In another window, open <a href="/add-device">Add device</a> and choose WinTAK. It shows the app password.
           </>,
           <>
-            In WinTAK: <Path of={['☰', 'Import Manager', 'Import File']} />, and choose the package; or drag it onto
-            the map.
+            In WinTAK, open <Path of={['☰', 'Import Manager', 'Import File']} /> and choose the package. You can also
+            drag it onto the map.
           </>,
           <>
-            When WinTAK asks: name <code>{facts.username}</code>, and the app password. It restarts its connection, and
-            the server symbol at the lower edge turns green.
+            When WinTAK asks, type the username <code>{facts.username}</code> and the app password. It reconnects, and
+            the server icon at the bottom turns green.
           </>,
         ]}
       />
       <Steps
-        title="When it does not ask"
+        title="If WinTAK does not ask"
         steps={[
           <>
-            <Path of={['☰', 'Settings', 'Network Preferences', 'Manage Server Connections']} />: choose the server that
-            the package brought, and edit it.
+            Open <Path of={['☰', 'Settings', 'Network Preferences', 'Manage Server Connections']} />. Choose the server
+            from the package and edit it.
           </>,
           <>
-            Tick <strong>Use Authentication</strong> and <strong>Enroll for Client Certificate</strong>, type name and
-            app password, and save.
+            Select <strong>Use Authentication</strong> and <strong>Enroll for Client Certificate</strong>. Type username
+            and app password, and save.
           </>,
         ]}
       />

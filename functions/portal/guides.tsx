@@ -1,4 +1,4 @@
-// /guides: how a device is set up, app by app, with this server's real address, and what to do when it fails.
+// GET /guides: setup guides for each app, with this server's address, and troubleshooting.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { App } from '../../shared/http/context.ts';
@@ -19,19 +19,19 @@ import {
 import { ownerOf } from './own.ts';
 
 interface Fault {
-  /** In the words of the app. */
+  /** The message that the app shows. */
   message: string;
   meaning: string;
   remedy: string;
 }
 
-/** What devices say when they do not come in, in their words, and what that means here. */
-export function WhenItFails({ facts }: { facts: GuideFacts }) {
+/** The messages of apps that can't connect, with their meaning and fix. */
+export function Troubleshooting({ facts }: { facts: GuideFacts }) {
   return (
-    <Card title="When it fails" id="when-it-fails">
+    <Card title="Troubleshooting" id="when-it-fails">
       <p>
-        <a href="/add-device">Add a device</a> looks at the whole way itself, and names the first thing that is wrong.
-        By what the device says:
+        <a href="/add-device">Add device</a> can check every step and name the first problem. If the device shows a
+        message, find it here:
       </p>
       <ul class="faults">
         {faultsAt(facts).map(({ message, meaning, remedy }) => (
@@ -39,7 +39,7 @@ export function WhenItFails({ facts }: { facts: GuideFacts }) {
             <h3>{message}</h3>
             <p>{meaning}</p>
             <p>
-              <strong>Do:</strong> {remedy}
+              <strong>Fix:</strong> {remedy}
             </p>
           </li>
         ))}
@@ -52,28 +52,28 @@ function faultsAt({ host = 'the address', enrollment, streaming }: GuideFacts): 
   return [
     {
       message: '“Connection failed: error sending request”, “certificate not trusted”',
-      meaning: 'It does not know the certificate authority of this server, or knows an older one.',
-      remedy: 'delete the half-made server entry on the device, open the package, and take a new code.',
+      meaning: "The device doesn't know this server's certificate authority, or knows an older one.",
+      remedy: 'Delete the incomplete server entry on the device. Open the package, then create a new code.',
     },
     {
       message: '“Unauthorized”, “401”, “invalid credentials”',
-      meaning: 'The app password is over, or was typed wrongly.',
-      remedy: 'take a new code. Type the app password, not your own, and look at capital letters.',
+      meaning: 'The app password has expired or was mistyped.',
+      remedy: 'Create a new code. Type the app password, not your own password, and check capital letters.',
     },
     {
       message: '“Connection refused”, “timed out”',
-      meaning: `The device does not reach ${host} at port ${enrollment}, or at port ${streaming} after that.`,
-      remedy: 'try without Wi-Fi, then without VPN. If neither helps, tell an administrator both ports.',
+      meaning: `The device can't reach ${host} on port ${enrollment}, or on port ${streaming} after that.`,
+      remedy: 'Try without Wi-Fi, then without VPN. If neither helps, give an administrator both port numbers.',
     },
     {
       message: '“Too many requests”, “429”',
-      meaning: 'Ten wrong passwords came from the network that you are in. It waits 15 minutes.',
-      remedy: 'wait, or ask an administrator to free the address under Lock-outs.',
+      meaning: 'Your network is locked out for 15 minutes after ten wrong passwords.',
+      remedy: 'Wait, or ask an administrator to unlock the address under Lockouts.',
     },
     {
-      message: 'Connected, but nobody is on the map',
-      meaning: 'You are in another group than the others, or in none.',
-      remedy: 'look at your groups under My account; an administrator changes them.',
+      message: 'Connected, but the map is empty',
+      meaning: 'You are in a different group than the others, or in none.',
+      remedy: 'Check your groups under My account. An administrator can change them.',
     },
   ];
 }
@@ -87,7 +87,7 @@ export function guidePages(app: App, deps: Deps): void {
   pages.get('/guides', { access: 'own' }, async function listGuides(c) {
     const body = (
       <>
-        <p>Each takes a few minutes. You need the device in your hand, and this page open on it or beside it.</p>
+        <p>Each guide takes a few minutes. Have the device ready, with this page open on it or next to it.</p>
         <ul class="links guides">
           {Object.entries(GUIDES).map(([key, { title, about }]) => (
             <li>
@@ -101,21 +101,20 @@ export function guidePages(app: App, deps: Deps): void {
         <Server facts={await serverFacts(deps)} />
       </>
     );
-    return framed(c, deps, { title: 'Set-up guides', current: 'guides', body });
+    return framed(c, deps, { title: 'Setup guides', current: 'guides', body });
   });
 
   pages.get('/guides/:app', { access: 'own' }, async function showGuide(c) {
     const key = c.req.param('app') ?? '';
     const guide = Object.hasOwn(GUIDES, key) ? GUIDES[key] : undefined;
-    if (guide === undefined)
-      throw new AppError('not_found', 'There is no guide for this app; see /guides for those that there are.');
+    if (guide === undefined) throw new AppError('not_found', 'No guide for this app. Open /guides to see all guides.');
     const facts = await guideFacts(c, deps);
     const body = (
       <>
-        <Absent facts={facts} />
+        <NoAddress facts={facts} />
         {guide.body(facts)}
         <Server facts={facts} />
-        <WhenItFails facts={facts} />
+        <Troubleshooting facts={facts} />
         <p>
           <a href="/guides">All guides</a>
         </p>
@@ -123,7 +122,7 @@ export function guidePages(app: App, deps: Deps): void {
     );
     const actions = (
       <a class="button primary" href="/add-device">
-        Add a device
+        Add device
       </a>
     );
     return framed(c, deps, { title: guide.title, current: 'guides', body, actions });
@@ -138,19 +137,16 @@ async function guideFacts(c: PageContext, deps: Deps): Promise<GuideFacts> {
   return { ...facts, username: c.get('principal').username, packageFor };
 }
 
-function Absent({ facts: { host } }: { facts: ServerFacts }) {
+function NoAddress({ facts: { host } }: { facts: ServerFacts }) {
   if (host !== undefined) return null;
   return (
     <Warning>
-      <p>
-        This server does not know its own address, so no device can be told where to go. An administrator has to set
-        SERVER_ADDRESS.
-      </p>
+      <p>This server's address isn't set, so devices can't find it. Ask an administrator to set SERVER_ADDRESS.</p>
     </Warning>
   );
 }
 
-/** To type, or to compare with what a device shows. */
+/** The server's address, ports and CA, to type or to compare with the device. */
 function Server({ facts }: { facts: ServerFacts }) {
   const { host, enrollment, streaming, api, fingerprint, problem } = facts;
   return (
@@ -165,11 +161,11 @@ function Server({ facts }: { facts: ServerFacts }) {
         }}
       />
       {fingerprint === undefined ? (
-        <Missing>The fingerprint of the CA cannot be read now: {problem}</Missing>
+        <Missing>Couldn't read the CA fingerprint. {problem}</Missing>
       ) : (
         <p class="fine">
-          SHA-256 of the certificate authority. A device that shows another one talks to another server: stop there, and
-          ask an administrator.
+          SHA-256 of the certificate authority. If a device shows another fingerprint, it is talking to another server.
+          Stop and ask an administrator.
         </p>
       )}
     </Card>

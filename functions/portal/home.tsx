@@ -1,4 +1,4 @@
-// GET / of the portal: one's own devices, which of them is connected, and how one of them is shut out.
+// GET / of the portal: lists the person's own devices with their connections. They can revoke and download each.
 
 import type { AppError } from '@holdfast/kit/app-error';
 import { DAY_MS } from '@holdfast/kit/time';
@@ -20,11 +20,11 @@ import { Card } from '../pages/parts/card.tsx';
 import { Missing, Notice, Problem, Warning } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
 import { type Clock, clockOf, formatDistance, When } from '../pages/parts/time.tsx';
-import { DeviceCard, pastWords } from './devices.tsx';
+import { DeviceCard, formatPastState } from './devices.tsx';
 import { deviceName, DEVICES_ON_PAGE, ownDevices, type OwnDevices, type Owner, ownerOf } from './own.ts';
 
-/** So early it is said: an administrator has to be reached. */
-const REPORTED_DAYS_BEFORE = 14;
+/** Warns this early, so that there is time to reach an administrator. */
+const WARN_DAYS_BEFORE = 14;
 
 interface StatusProps {
   owner: Owner;
@@ -32,38 +32,37 @@ interface StatusProps {
   clock: Clock;
 }
 
-/**
- * What concerns the account itself, above everything else in the portal: that it ends soon, or that it is no person's.
- */
+/** Warns at the top of the portal when the account expires soon, is hidden, or can't be looked up. */
 export function AccountStatus({ owner, username, clock }: StatusProps) {
   if (owner.kind === 'unknown')
-    return <Missing>Your account cannot be looked up now, so its end is not shown: {owner.why}</Missing>;
+    return <Missing>Couldn't look up your account, so its expiry date isn't shown. {owner.reason}</Missing>;
   if (owner.kind === 'hidden')
     return (
       <Warning>
         <p>
-          <strong>{username} is an account of the stack, not of a person.</strong> It enrolls no devices. Sign in with
-          an account of your own, which an administrator creates under People.
+          <strong>{username} is a system account.</strong> It can't enroll devices. Sign in with your own account. An
+          administrator adds it under People.
         </p>
       </Warning>
     );
   const seconds = appExpiresOf(owner.account.attributes);
   if (seconds === null) return null;
   const at = isoOfSeconds(seconds);
-  if (Date.parse(at) - clock.now.getTime() > REPORTED_DAYS_BEFORE * DAY_MS) return null;
+  if (Date.parse(at) - clock.now.getTime() > WARN_DAYS_BEFORE * DAY_MS) return null;
   return (
     <Warning>
       <p>
-        <strong>Your access ends {formatDistance(at, clock.now)}</strong>, <When at={at} clock={clock} />. After that
-        you cannot sign in, and your devices are shut out. If you need it longer, ask an administrator before then.
+        <strong>Your access expires {formatDistance(at, clock.now)}</strong> (<When at={at} clock={clock} />
+        ). After that you can't sign in and your devices can't connect. If you need it longer, ask an administrator
+        before then.
       </p>
     </Warning>
   );
 }
 
 const SENTENCES = {
-  revoked: 'The device is shut out: the server lets it in no more.',
-  revoking: 'The device is being shut out; the server confirms that within seconds.',
+  revoked: 'Access revoked. The device can no longer connect.',
+  revoking: 'Access is being revoked. The server confirms it within seconds.',
 };
 
 /** Adds the routes of this file. */
@@ -71,7 +70,7 @@ export function homePage(app: App, deps: Deps): void {
   const pages = pagesOf(app, deps, ['portal']);
   pages.get('/', { access: 'own' }, (c) => showHome(c, deps));
 
-  pages.post('/my-devices/:file/revoke', { access: 'own' }, async function shutOut(c) {
+  pages.post('/my-devices/:file/revoke', { access: 'own' }, async function revokeOwn(c) {
     const { file } = parsed(certificateParams, { file: c.req.param('file') });
     const result = await attempt(async () => {
       const { certificate } = await findOrRemembered(anyUser(deps), file, c.get('principal').username);
@@ -83,8 +82,8 @@ export function homePage(app: App, deps: Deps): void {
 
   pages.get('/my-devices/:file/download', { access: 'own' }, async function downloadOwn(c) {
     const { file } = parsed(certificateParams, { file: c.req.param('file') });
-    const { format, app: phone, compat } = parsed(downloadQuery, c.req.query());
-    const wanted = { file, of: c.get('principal').username, format, app: phone, legacy: compat === 'legacy' };
+    const { format, app: target, compat } = parsed(downloadQuery, c.req.query());
+    const wanted = { file, of: c.get('principal').username, format, app: target, legacy: compat === 'legacy' };
     return attachmentAnswer(c, await downloadCertificate(actingIn(c, deps), wanted));
   });
 }
@@ -107,7 +106,7 @@ async function showHome(c: PageContext, deps: Deps, refused?: AppError): Promise
       ) : null}
       <Past devices={devices} clock={clock} />
       <noscript>
-        <p class="fine">Reload this page to see what has changed.</p>
+        <p class="fine">Reload this page to see changes.</p>
       </noscript>
       <ToConsole c={c} deps={deps} />
     </>
@@ -119,7 +118,7 @@ async function showHome(c: PageContext, deps: Deps, refused?: AppError): Promise
 function AddDevice() {
   return (
     <a class="button primary" href="/add-device">
-      Add a device
+      Add device
     </a>
   );
 }
@@ -135,13 +134,11 @@ function Devices({ devices, clock, owner }: DevicesProps) {
   const seen = clientsProblem === undefined;
   return (
     <>
-      {problem === undefined ? null : (
-        <Missing>The server does not answer, so this list may not be whole: {problem}</Missing>
-      )}
+      {problem === undefined ? null : <Missing>This list may be incomplete. {problem}</Missing>}
       {seen || problem !== undefined ? null : (
-        <Missing>Which of them are connected is not known now: {clientsProblem}</Missing>
+        <Missing>Couldn't check which devices are connected. {clientsProblem}</Missing>
       )}
-      {current.length > 0 || owner.kind === 'hidden' || problem !== undefined ? null : <None />}
+      {current.length > 0 || owner.kind === 'hidden' || problem !== undefined ? null : <NoDevices />}
       <div class="cards">
         {current.map((device) => (
           <DeviceCard device={device} clock={clock} seen={seen} />
@@ -152,27 +149,27 @@ function Devices({ devices, clock, owner }: DevicesProps) {
   );
 }
 
-function None() {
+function NoDevices() {
   return (
     <Empty>
-      <p>No device of yours may use this server yet.</p>
+      <p>No devices yet.</p>
       <p>
         <AddDevice />
       </p>
       <p>
-        It takes a minute: choose the app, scan the code. The <a href="/guides">guides</a> show each step.
+        It takes a minute: choose the app and scan the code. The <a href="/guides">guides</a> show each step.
       </p>
     </Empty>
   );
 }
 
-/** A certificate that was made here may be on any device: the core names none. */
+/** Connections that the core doesn't assign to a certificate, for example of certificates that were issued by hand. */
 function Unmatched({ devices: { unmatched }, clock }: { devices: OwnDevices; clock: Clock }) {
   return (
-    <Card title="Also connected with your name">
+    <Card title="Other connections">
       <p class="fine">
-        The server does not tell with which of your certificates. A device that is not yours? Shut it out, and tell an
-        administrator.
+        These devices are connected under your name. The server doesn't report which of your certificates they use. If
+        one isn't yours, revoke your certificates and tell an administrator.
       </p>
       <Table
         caption="Connected devices"
@@ -191,13 +188,13 @@ function Past({ devices: { past }, clock }: { devices: OwnDevices; clock: Clock 
   if (past.length === 0) return null;
   return (
     <details class="card" id="past">
-      <summary>Shut out or ended: {past.length}</summary>
+      <summary>Revoked or expired: {past.length}</summary>
       <Table
-        caption="Devices that cannot come in any more"
-        columns={[{ label: 'Device' }, { label: 'State' }, { label: 'Since' }]}
+        caption="Devices that can no longer connect"
+        columns={[{ label: 'Device' }, { label: 'Status' }, { label: 'Since' }]}
         rows={past.map((certificate) => [
           deviceName({ certificate, client: undefined }),
-          pastWords(certificate),
+          formatPastState(certificate),
           <When at={certificate.effective_until} clock={clock} />,
         ])}
       />
@@ -205,14 +202,14 @@ function Past({ devices: { past }, clock }: { devices: OwnDevices; clock: Clock 
   );
 }
 
-/** For whoever may see more there. */
+/** Links viewers and administrators to the console. */
 function ToConsole({ c, deps }: { c: PageContext; deps: Deps }) {
   const role = roleInForce(c.get('principal'));
   if (role === 'none') return null;
   return (
     <p class="fine">
-      You also look after this server: <a href={`${deps.addresses.console}/`}>open its console</a>.
-      {role === 'admin' ? ' People and groups are here as well.' : ''}
+      You also have access to this server's console: <a href={`${deps.addresses.console}/`}>open the console</a>.
+      {role === 'admin' ? ' People and groups are available here too.' : ''}
     </p>
   );
 }

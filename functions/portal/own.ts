@@ -1,5 +1,5 @@
-// Whose portal it is. Accounts that USERS_HIDDEN_PREFIXES hides are no persons and enroll no devices; while the identity
-// provider is away nobody knows, and what does not need it is shown all the same.
+// Finds the signed-in person's account and devices. Accounts hidden by USERS_HIDDEN_PREFIXES enroll no devices. While the
+// identity provider is unavailable, the portal still shows what doesn't need it.
 
 import { nameKey } from '@holdfast/kit/names';
 import type { CoreClient } from '../../shared/core/port.ts';
@@ -13,50 +13,46 @@ import { certificateName } from '../pages/certificates/list.tsx';
 import { attempt } from '../pages/form.ts';
 import type { PageContext } from '../pages/page-routes.ts';
 
-export type Owner =
-  | { kind: 'person'; account: Account }
-  | { kind: 'hidden' }
-  /** With the reason, a sentence. */
-  | { kind: 'unknown'; why: string };
+export type Owner = { kind: 'person'; account: Account } | { kind: 'hidden' } | { kind: 'unknown'; reason: string };
 
 export async function ownerOf(c: PageContext, deps: Deps): Promise<Owner> {
   const { username } = c.get('principal');
   const result = await attempt(() => deps.identity.accounts.named(username));
-  if (result.refused !== undefined) return { kind: 'unknown', why: result.refused.message };
+  if (result.refused !== undefined) return { kind: 'unknown', reason: result.refused.message };
   const account = result.done;
   return account === undefined || isHidden(account, deps) ? { kind: 'hidden' } : { kind: 'person', account };
 }
 
-/** One's own devices: certificates that a device holds, and which of them is connected now. */
+/** A certificate of the person, with its connection. */
 export interface OwnDevice {
   certificate: CertificateView;
-  /** Connected now. */
+  /** Undefined when it is not connected. */
   client: CoreClient | undefined;
 }
 
 export interface OwnDevices {
-  /** What opens the server, or may still. */
+  /** Certificates that are neither revoked nor expired. */
   current: OwnDevice[];
   past: CertificateView[];
-  /** Connected, with which of the certificates nobody can tell. */
+  /** Connections that match no certificate. */
   unmatched: CoreClient[];
-  /** How many certificates there are in all. */
+  /** The total number of certificates. */
   count: number;
-  /** Why the list is not whole, or not that of the core. */
+  /** Why the list is incomplete. */
   problem: string | undefined;
-  /** Why nobody knows who is connected. */
+  /** Why the connections are unknown. */
   clientsProblem: string | undefined;
 }
 
 export const DEVICES_ON_PAGE = 50;
 
 export async function ownDevices(deps: Deps, username: string, page: number): Promise<OwnDevices> {
-  const [listed, requested] = await Promise.all([
+  const [listed, connected] = await Promise.all([
     attempt(() => listCertificates(deps, { username, page, pageSize: DEVICES_ON_PAGE })),
     attempt(() => deps.together('clients', () => connectedClients(deps))),
   ]);
   const { results = [], count = 0, certs_error: error } = listed.done ?? {};
-  const clients = (requested.done ?? []).filter((client) => nameKey(client.username) === nameKey(username));
+  const clients = (connected.done ?? []).filter((client) => nameKey(client.username) === nameKey(username));
   const current = results.filter(({ state }) => state !== 'revoked' && state !== 'expired');
   const all = results.map(enrolled);
   const devices = current.map((certificate) => ({
@@ -70,7 +66,7 @@ export async function ownDevices(deps: Deps, username: string, page: number): Pr
     unmatched: clients.filter((client) => !matched.has(client)),
     count,
     problem: listed.refused?.message ?? error,
-    clientsProblem: requested.refused?.message,
+    clientsProblem: connected.refused?.message,
   };
 }
 
@@ -78,7 +74,7 @@ function enrolled({ fingerprint, client_uid, issued_at, revoked_at }: Certificat
   return { hash: fingerprint, clientUid: client_uid, issuedAt: issued_at, revokedAt: revoked_at };
 }
 
-/** What its person calls it: its callsign while it is connected, else the name it was given. */
+/** Its callsign while it is connected, otherwise the name of the certificate. */
 export function deviceName({ certificate, client }: OwnDevice): string {
   if (client !== undefined && client.callsign !== '') return client.callsign;
   return certificateName(certificate);

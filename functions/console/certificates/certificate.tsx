@@ -1,4 +1,4 @@
-// /certificates/{file} at both faces: what a certificate is, its files, how it is revoked, and how far the proof of that is.
+// GET /certificates/{file}, GET, POST /certificates/new: shows, revokes and issues a certificate.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { isHidden } from '../../../shared/devices/accounts.ts';
@@ -17,10 +17,10 @@ import {
   CertificateFiles,
   certificateName,
   certificatePath,
-  isOnItsWay,
+  isPending,
   isRevocable,
   OwnerLink,
-  REVOCATION_SENTENCES,
+  REVOCATION_NOTICES,
   RevokeCertificate,
 } from '../../pages/certificates/list.tsx';
 import { type ProofFacts, RevocationProof } from '../../pages/certificates/revocation-proof.tsx';
@@ -32,9 +32,9 @@ import { Field } from '../../pages/parts/field.tsx';
 import { Missing, Notice, Problem, Warning } from '../../pages/parts/notice.tsx';
 import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 
-const SENTENCES = { ...REVOCATION_SENTENCES, issued: 'The certificate is issued. Its files are below.' };
+const NOTICES = { ...REVOCATION_NOTICES, issued: 'Certificate issued. Download its files below.' };
 
-/** Adds the routes of this file. In the portal certificates of others are for administrators. */
+/** Adds the page of a certificate. In the portal, only administrators may open it. */
 export function certificatePage(app: App, deps: Deps): void {
   const [atConsole, atPortal] = [pagesOf(app, deps, ['console']), pagesOf(app, deps, ['portal'])];
   const show = (c: PageContext): Promise<Response> => showPage(c, deps);
@@ -54,7 +54,7 @@ export function certificatePage(app: App, deps: Deps): void {
   );
 }
 
-/** In the portal nobody meets those of hidden accounts. */
+/** The certificate in the address. The portal hides those of hidden accounts. Throws `not_found`. */
 async function certificateOf(c: PageContext, deps: Deps): Promise<FoundOrRemembered> {
   const found = await findOrRemembered(anyUser(deps), c.req.param('file') ?? '');
   if (faceOf(c) === 'console') return found;
@@ -63,7 +63,7 @@ async function certificateOf(c: PageContext, deps: Deps): Promise<FoundOrRemembe
   const isShown =
     account === undefined ? !isHiddenName(username, deps.settings.USERS_HIDDEN_PREFIXES) : !isHidden(account, deps);
   if (isShown) return found;
-  throw new AppError('not_found', 'There is no certificate at this address. The page of a person lists theirs.');
+  throw new AppError('not_found', "No certificate at this address. Open a person to see that person's certificates.");
 }
 
 function withDone(path: string, word: string): string {
@@ -76,13 +76,13 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
   const { shown, problem } = await certificateOf(c, deps);
   const clock = clockOf(deps);
   const mayChange = isAdmin(c);
-  const isLive = refused === undefined && isOnItsWay(shown);
+  const isLive = refused === undefined && isPending(shown);
   const body = (
     <>
-      <Notice c={c} sentences={SENTENCES} />
+      <Notice c={c} sentences={NOTICES} />
       <Problem error={refused} />
       {problem === undefined ? null : (
-        <Missing>The core does not answer ({problem}). This is what Holdfast has written down.</Missing>
+        <Missing>The core is unavailable ({problem}). This shows the certificate as Holdfast recorded it.</Missing>
       )}
       <div id="certificate" {...(isLive ? { 'data-live': 'self', 'data-every': '5' } : { 'data-refresh': '' })}>
         <About certificate={shown} clock={clock} />
@@ -98,7 +98,7 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
   return framed(c, deps, { title: `Certificate ${certificateName(shown)}`, current, body, refused });
 }
 
-/** What cannot be read is a step that is open, not an error of the page. */
+/** Facts that can't be read are undefined: the page then shows the step as pending. */
 async function proofOf(deps: Deps, certificate: CertificateView): Promise<ProofFacts> {
   const { username, fingerprint } = certificate;
   const [revocations, list, canary] = await Promise.all([
@@ -127,18 +127,21 @@ function About({ certificate, clock }: AboutProps) {
     serial,
     fingerprint,
   } = certificate;
-  const endsBefore = state === 'active' && effective_until !== expires_at;
+  const expiresEarlier = state === 'active' && effective_until !== expires_at;
   return (
-    <Card title={name === null ? 'Enrolled by a device' : 'Issued here'} aside={<CertificateBadge state={state} />}>
+    <Card
+      title={name === null ? 'Enrolled by device' : 'Issued in Holdfast'}
+      aside={<CertificateBadge state={state} />}
+    >
       <Facts
         of={{
           Person: <OwnerLink username={username} />,
           Device: uid === '' ? undefined : uid,
           Issued: <When at={issued_at} clock={clock} />,
-          'Good until': <When at={expires_at} clock={clock} relative={state === 'active' && !endsBefore} />,
-          'In effect until': endsBefore ? (
+          Expires: <When at={expires_at} clock={clock} relative={state === 'active' && !expiresEarlier} />,
+          'Effective until': expiresEarlier ? (
             <>
-              <When at={effective_until} clock={clock} relative />, when the person's access ends
+              <When at={effective_until} clock={clock} relative />, when the person's access expires
             </>
           ) : undefined,
           'Serial number': <code>{serial}</code>,
@@ -154,7 +157,7 @@ interface Wanted {
   name: string;
 }
 
-/** Adds the routes of this file. */
+/** Adds the page that issues a certificate. */
 export function certificateNewPage(app: App, deps: Deps): void {
   const pages = pagesOf(app, deps, ['console']);
   const demand = { access: 'admin', area: 'people' } as const;
@@ -184,14 +187,14 @@ function showNewCertificate(
     <>
       <Problem error={refused} />
       <p>
-        For a program, or a device that cannot enroll. A phone with ATAK, iTAK or TAK Aware enrolls by itself: choose{' '}
-        <a href="/people">the person</a>, then “Enroll a device”.
+        For a program, or for a device that can't enroll. Devices with ATAK, iTAK or TAK Aware enroll themselves: choose{' '}
+        <a href="/people">the person</a>, then “Add device”.
       </p>
       <form method="post" action="/certificates/new" class="card narrow">
         <Field
           name="username"
           label="Person"
-          hint="The name that this person signs in with."
+          hint="The person's username."
           value={username}
           error={faultOf(refused, 'username')}
           required
@@ -201,44 +204,44 @@ function showNewCertificate(
         />
         <Field
           name="name"
-          label="Name of the certificate"
-          hint="What it is for, such as laptop or gateway. Letters, digits and . _ - without blanks."
+          label="Certificate name"
+          hint="Its purpose, such as laptop or gateway. Letters, digits and . _ - without spaces."
           value={name}
           error={faultOf(refused, 'name')}
           required
           plain
           maxlength={64}
           pattern="[A-Za-z0-9._\-]{1,64}"
-          title="Letters, digits and . _ - without blanks"
+          title="Letters, digits and . _ - without spaces"
           autocomplete="off"
         />
-        <button type="submit">Issue it</button>
+        <button type="submit">Issue certificate</button>
       </form>
     </>
   );
-  return framed(c, deps, { title: 'Issue a certificate', current: 'certificates', body, refused });
+  return framed(c, deps, { title: 'Issue certificate', current: 'certificates', body, refused });
 }
 
-/** Keys are not kept: nobody can make this file again. */
+/** Shows the certificate once. When keys are not stored, it can't be downloaded later. */
 function showOnce(c: PageContext, deps: Deps, issued: IssuedCertificate, bundle: string): Promise<Response> {
   const body = (
     <>
       <Warning>
-        <p>Save this file now: keys are not kept on this server, and it is shown nowhere again.</p>
+        <p>Save this file now. It is offered only once, because keys are not stored on this server.</p>
       </Warning>
       <section class="card">
         <p>
-          Its password is <code>{BUNDLE_PASSWORD}</code>, which everybody knows: whoever has the file comes in as{' '}
+          Its password is <code>{BUNDLE_PASSWORD}</code>, which is publicly known. Anyone with the file can connect as{' '}
           {issued.username}.
         </p>
         <a class="button primary" href={`data:application/x-pkcs12;base64,${bundle}`} download={issued.file}>
-          Save {issued.file}
+          Download {issued.file}
         </a>
       </section>
       <p>
-        <a href={certificatePath(issued)}>I have it: on to the certificate</a>
+        <a href={certificatePath(issued)}>I've saved it. Continue</a>
       </p>
     </>
   );
-  return framed(c, deps, { title: 'The certificate is issued', current: 'certificates', body });
+  return framed(c, deps, { title: 'Certificate issued', current: 'certificates', body });
 }

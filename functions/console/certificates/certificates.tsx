@@ -1,4 +1,4 @@
-// /certificates: all of them, what ends first comes first; the CA and the revocation list with their files.
+// GET /certificates: lists all certificates by expiry, with the CA and the revocation list as downloads.
 
 import type { AuthorityCertificate, RevocationListContent } from '../../../shared/core/port.ts';
 import { safeFileName } from '../../../shared/devices/certificates/data-package.ts';
@@ -6,7 +6,7 @@ import { listCertificates, type ListedState } from '../../../shared/devices/cert
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { expiringAccounts } from '../../../shared/people/deactivate-user.ts';
-import { CertificateList, isOnItsWay, REVOCATION_SENTENCES } from '../../pages/certificates/list.tsx';
+import { CertificateList, isPending, REVOCATION_NOTICES } from '../../pages/certificates/list.tsx';
 import { type Attempt, attempt } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
@@ -21,16 +21,16 @@ interface AuthorityCardProps {
   clock: Clock;
 }
 
-/** The CA of the core and its revocation list: what they are, and as files. Neither is a secret. */
+/** The core's CA and revocation list, with downloads. Neither is secret. */
 export function AuthorityCard({ authority, list, clock }: AuthorityCardProps) {
   return (
-    <Card title="The CA of this server">
+    <Card title="Certificate authority">
       {authority.refused === undefined ? (
         <>
           <Facts
             of={{
               Fingerprint: <Copyable id="ca-fingerprint" text={authority.done.fingerprint} />,
-              'Good until': <When at={authority.done.expiresAt} clock={clock} relative />,
+              Expires: <When at={authority.done.expiresAt} clock={clock} relative />,
             }}
           />
           <p>
@@ -40,17 +40,17 @@ export function AuthorityCard({ authority, list, clock }: AuthorityCardProps) {
           </p>
         </>
       ) : (
-        <Missing>The CA cannot be read: {authority.refused.message}</Missing>
+        <Missing>Couldn't read the CA. {authority.refused.message}</Missing>
       )}
       <h3>Revocation list</h3>
       {list.refused === undefined ? (
         <>
           <Facts
             of={{
-              Revoked: String(list.done.serials.length),
-              Written: <When at={list.done.thisUpdate} clock={clock} relative />,
-              'In force until': <When at={list.done.nextUpdate} clock={clock} never="it is replaced" />,
-              Signature: list.done.ours ? 'by this CA' : 'not by this CA: nothing in it counts',
+              'Revoked certificates': String(list.done.serials.length),
+              Issued: <When at={list.done.thisUpdate} clock={clock} relative />,
+              'Valid until': <When at={list.done.nextUpdate} clock={clock} never="replaced" />,
+              Signature: list.done.ours ? 'by this CA' : 'not by this CA, so the list has no effect',
             }}
           />
           <p>
@@ -60,7 +60,7 @@ export function AuthorityCard({ authority, list, clock }: AuthorityCardProps) {
           </p>
         </>
       ) : (
-        <Missing>The revocation list cannot be read: {list.refused.message}</Missing>
+        <Missing>Couldn't read the revocation list. {list.refused.message}</Missing>
       )}
     </Card>
   );
@@ -84,19 +84,19 @@ function sendPem(c: PageContext, name: string, text: string): Response {
   });
 }
 
-const ON_A_PAGE = 50;
+const PAGE_SIZE = 50;
 
 const STATES: readonly (readonly [value: string, label: string])[] = [
-  ['active', 'In force'],
+  ['active', 'Active'],
   ['revoked', 'Revoked'],
-  ['expired', 'Ended'],
+  ['expired', 'Expired'],
   ['all', 'All'],
 ];
 
-const SENTENCES = {
-  ...REVOCATION_SENTENCES,
+const NOTICES = {
+  ...REVOCATION_NOTICES,
   which:
-    'Nothing is done yet: which of these certificates the device came with cannot be told. Revoke the right one here, or deactivate the person to shut out everything.',
+    "Nothing was revoked: Holdfast can't tell which of these certificates the device uses. Revoke the right one here. To block all devices, deactivate the person.",
 };
 
 /** Adds the routes of this file. */
@@ -123,17 +123,17 @@ async function showPage(c: PageContext, deps: Deps): Promise<Response> {
   const mayChange = isAdmin(c);
   const readable = { ...deps, identity: expiringAccounts(deps) };
   const [listed, authority, list] = await Promise.all([
-    attempt(() => listCertificates(readable, { states, search, order: 'ends', page, pageSize: ON_A_PAGE })),
+    attempt(() => listCertificates(readable, { states, search, order: 'ends', page, pageSize: PAGE_SIZE })),
     attempt(() => deps.coreAuthority.certificate()),
     attempt(() => deps.coreAuthority.revocationList()),
   ]);
   const { results = [], count = 0, certs_error: problem } = listed.done ?? {};
   const url = new URL(c.req.url);
   const clock = clockOf(deps);
-  const live = results.some(isOnItsWay) ? { 'data-live': 'self', 'data-every': '5' } : { 'data-refresh': '' };
+  const live = results.some(isPending) ? { 'data-live': 'self', 'data-every': '5' } : { 'data-refresh': '' };
   const body = (
     <>
-      <Notice c={c} sentences={SENTENCES} />
+      <Notice c={c} sentences={NOTICES} />
       <Search
         action="/certificates"
         label="Search certificates"
@@ -141,7 +141,7 @@ async function showPage(c: PageContext, deps: Deps): Promise<Response> {
         placeholder="Person, device, serial number"
       >
         <label class="silent" for="status">
-          State
+          Status
         </label>
         <select id="status" name="status">
           {STATES.map(([value, label]) => (
@@ -154,12 +154,12 @@ async function showPage(c: PageContext, deps: Deps): Promise<Response> {
       <section id="certificates" {...live}>
         {problem === undefined ? null : (
           <Missing>
-            The core does not answer ({problem}). These are the certificates that Holdfast has written down: what
-            devices have enrolled by themselves is missing.
+            The core is unavailable ({problem}). This list shows only certificates that Holdfast recorded. Certificates
+            that devices enrolled themselves are missing.
           </Missing>
         )}
         {listed.refused === undefined ? null : (
-          <Missing>The certificates cannot be read: {listed.refused.message}</Missing>
+          <Missing>Couldn't load the certificates. {listed.refused.message}</Missing>
         )}
         {listed.refused !== undefined ? null : count === 0 ? (
           <NoCertificates search={search} status={status} />
@@ -171,9 +171,9 @@ async function showPage(c: PageContext, deps: Deps): Promise<Response> {
               from={url.pathname + url.search}
               mayRevoke={mayChange}
               withPerson
-              caption="Certificates, what ends first comes first"
+              caption="Certificates by expiry, earliest first"
             />
-            <Pager url={url} page={page} pageSize={ON_A_PAGE} count={count} />
+            <Pager url={url} page={page} pageSize={PAGE_SIZE} count={count} />
           </>
         )}
       </section>
@@ -182,29 +182,29 @@ async function showPage(c: PageContext, deps: Deps): Promise<Response> {
   );
   const actions = mayChange ? (
     <a class="button" href="/certificates/new">
-      Issue a certificate
+      Issue certificate
     </a>
   ) : undefined;
   return framed(c, deps, { title: 'Certificates', current: 'certificates', body, actions });
 }
 
 function NoCertificates({ search, status }: { search: string; status: string }) {
-  const words = STATES.find(([value]) => value === status)?.[1].toLowerCase() ?? '';
+  const label = STATES.find(([value]) => value === status)?.[1].toLowerCase() ?? '';
   if (search !== '' || status !== 'active')
     return (
       <Empty>
         <p>
-          No certificate {status === 'all' ? '' : `that is ${words} `}
-          {search === '' ? '' : `has “${search}” in its person, device or number`}.{' '}
+          No {status === 'all' ? '' : `${label} `}certificates
+          {search === '' ? '' : ` match “${search}”. The search covers person, device and serial number`}.{' '}
           <a href="/certificates?status=all">Show all certificates</a>
         </p>
       </Empty>
     );
   return (
     <Empty>
-      <p>No certificate is in force: no device can connect.</p>
+      <p>No active certificates, so no device can connect.</p>
       <p>
-        A device gets one when it enrolls: <a href="/people">choose a person</a>, then “Enroll a device”.
+        A device gets a certificate when it enrolls. <a href="/people">Choose a person</a>, then “Add device”.
       </p>
     </Empty>
   );

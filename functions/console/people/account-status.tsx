@@ -91,14 +91,14 @@ export function PersonStatus(props: PersonStatusProps) {
   const isActive = user.is_active && statusOf(user, clock.now) !== 'expired';
   return (
     <Card>
-      <div class="standing">
+      <div class="account-status">
         <AccountStatusBadge user={user} clock={clock} />
         <p>
           <StatusText user={user} clock={clock} />
         </p>
       </div>
       {canChange && user.is_active ? (
-        <div class="deeds">
+        <div class="status-actions">
           {isActive ? (
             <a class="button primary" href={`/people/${user.id}/enrollment`}>
               Add device
@@ -145,7 +145,7 @@ function Reactivation({ user, clock, refusal }: PersonStatusProps) {
   const refused = refusal?.at === 'reactivate' ? refusal : undefined;
   const first = isExpired ? { choice: 'days-2', on: '' } : endShown(end, clock);
   return (
-    <form method="post" action={`/people/${id}/reactivate`} class="narrow deeds">
+    <form method="post" action={`/people/${id}/reactivate`} class="narrow status-actions">
       <div>
         <AccessEnds
           id="again"

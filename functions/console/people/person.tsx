@@ -10,7 +10,7 @@ import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import type { Account } from '../../../shared/identity/port.ts';
 import { channelNames } from '../../../shared/people/groups.ts';
-import { CertificateList, isOnItsWay, REVOCATION_SENTENCES } from '../../pages/certificates/list.tsx';
+import { CertificateList, isPending, REVOCATION_NOTICES } from '../../pages/certificates/list.tsx';
 import { attempt } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { faceOf, isAdmin, type PageContext } from '../../pages/page-routes.ts';
@@ -52,7 +52,7 @@ interface PersonDevicesProps {
 export function PersonDevices({ c, id, devices, clock, canChange }: PersonDevicesProps) {
   const { certificates, problem, connected, unknown } = devices;
   return (
-    <div id="devices" {...(certificates.some(isOnItsWay) ? { 'data-live': 'self', 'data-every': '5' } : {})}>
+    <div id="devices" {...(certificates.some(isPending) ? { 'data-live': 'self', 'data-every': '5' } : {})}>
       <Card title="Devices">
         {unknown === undefined ? (
           <Connected connected={connected} clock={clock} />
@@ -113,7 +113,7 @@ const DONE = {
   password: 'Password set. All earlier sessions have ended.',
   deactivated: 'Account deactivated: sessions ended, certificates revoked, enrollment canceled.',
   reactivated: 'Account reactivated. Its certificates stay revoked, so add a device.',
-  ...REVOCATION_SENTENCES,
+  ...REVOCATION_NOTICES,
 } as const;
 
 /** Adds the route of this file. */

@@ -1,4 +1,4 @@
-// GET /service-accounts/:id: one account of a program, its certificate, and how it is deleted. Those of the stack itself stay.
+// GET /service-accounts/:id: shows one service account with its certificate. POST …/delete: deletes it.
 
 import type { AppError } from '@holdfast/kit/app-error';
 import { API_ACCOUNT, isOwnServiceAccount, nameKey } from '@holdfast/kit/names';
@@ -24,46 +24,46 @@ import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 
 type Certificate = NonNullable<ServiceAccountView['certificate']>;
 
-const FEW_DAYS = 30;
+const SOON_DAYS = 30;
 
-const STATES: Record<Certificate['state'], [status: Status, words: string]> = {
-  active: ['ok', 'In force'],
-  expired: ['critical', 'Certificate ended'],
-  revoking: ['note', 'Being revoked'],
+const STATES: Record<Certificate['state'], [status: Status, label: string]> = {
+  active: ['ok', 'Active'],
+  expired: ['critical', 'Certificate expired'],
+  revoking: ['note', 'Revoking'],
   revoked: ['note', 'Revoked'],
-  revocation_failed: ['critical', 'Revocation not proven'],
+  revocation_failed: ['critical', 'Revocation not confirmed'],
 };
 
-/** Whether the program can come in. */
+/** Shows whether the program can connect. */
 export function AccountStatusBadge({ account }: { account: ServiceAccountView }) {
-  const [status, words] = accountStatus(account);
-  return <StatusBadge status={status}>{words}</StatusBadge>;
+  const [status, label] = accountStatus(account);
+  return <StatusBadge status={status}>{label}</StatusBadge>;
 }
 
 function accountStatus(account: ServiceAccountView): [Status, string] {
   const { is_active: isActive, certificate } = account;
   if (certificate?.state === 'revocation_failed') return STATES.revocation_failed;
   if (!isActive) return certificate?.state === 'active' ? ['warning', 'Deleted, not revoked yet'] : ['note', 'Deleted'];
-  if (isKeptAsFile(account)) return ['ok', 'Made at the start'];
+  if (isKeptAsFile(account)) return ['ok', 'Created at startup'];
   if (certificate === null) return ['warning', 'No certificate'];
-  if (certificate.state === 'active' && certificate.days_left < FEW_DAYS) return ['warning', 'Ends soon'];
+  if (certificate.state === 'active' && certificate.days_left < SOON_DAYS) return ['warning', 'Expires soon'];
   return STATES[certificate.state];
 }
 
-/** A TAK Server records only what it has signed itself. The certificate of `svc_api` exists before its first start. */
+/** True for `svc_api`: its certificate exists before the first start, and TAK Server lists only what it signed itself. */
 export function isKeptAsFile({ username, certificate }: ServiceAccountView): boolean {
   return certificate === null && nameKey(username) === API_ACCOUNT;
 }
 
-export function Ends({ account, clock }: { account: ServiceAccountView; clock: Clock }) {
+export function CertificateExpiry({ account, clock }: { account: ServiceAccountView; clock: Clock }) {
   const { certificate } = account;
-  if (isKeptAsFile(account)) return <a href="/health/certificates">in health</a>;
+  if (isKeptAsFile(account)) return <a href="/health/certificates">See health</a>;
   if (certificate === null) return <span class="fine">no certificate</span>;
   if (certificate.state === 'revoked') return <span class="fine">revoked</span>;
   return <When at={certificate.effective_until} clock={clock} relative />;
 }
 
-/** Files for programs of every kind. */
+/** The downloads of the certificate. */
 export function Downloads({ certificate: { file } }: { certificate: Certificate }) {
   const path = `/api/ops/certs/${encodeURIComponent(file)}/download`;
   return (
@@ -73,25 +73,25 @@ export function Downloads({ certificate: { file } }: { certificate: Certificate 
           Download {file}
         </a>
         <a class="button" href={`${path}?format=pem`} download>
-          The same as PEM
+          Download as PEM
         </a>
       </div>
       <p class="fine">
-        The password of the .p12 is <code>{BUNDLE_PASSWORD}</code>. The PEM has none. Either holds the key: whoever has
-        the file is this account. Each download is in the audit log.
+        The password of the .p12 file is <code>{BUNDLE_PASSWORD}</code>. The PEM file has none. Both contain the key, so
+        anyone with the file can use this account. Every download is in the audit log.
       </p>
     </>
   );
 }
 
-/** The key that is kept nowhere. */
+/** The only page that offers the key when keys are not stored. */
 export function NewKey({ account: { username, id, p12 } }: { account: CreatedServiceAccount & { p12: string } }) {
   return (
     <section class="card">
-      <h2>Take its certificate now: it is never shown again</h2>
+      <h2>Save the certificate now</h2>
       <p>
-        Keys are not kept here (KEEP_CLIENT_KEYS is false). Reloading this page does not bring it back; without it the
-        account has to be deleted and made again.
+        It is shown only once, because keys are not stored (KEEP_CLIENT_KEYS is false). Reloading this page does not
+        show it again. If you lose it, delete the account and add it again.
       </p>
       <div class="row">
         <a class="button primary" href={`data:application/x-pkcs12;base64,${p12}`} download={`${username}.p12`}>
@@ -102,7 +102,7 @@ export function NewKey({ account: { username, id, p12 } }: { account: CreatedSer
         Its password is <code>{BUNDLE_PASSWORD}</code>.
       </p>
       <p>
-        <a href={`/service-accounts/${id}`}>I have it: to {username}</a>
+        <a href={`/service-accounts/${id}`}>I've saved it. Continue</a>
       </p>
     </section>
   );
@@ -110,11 +110,11 @@ export function NewKey({ account: { username, id, p12 } }: { account: CreatedSer
 
 const PATH = '/service-accounts';
 const DONE = {
-  made: 'The account is made. Download its certificate below, and give it to the program.',
+  made: 'Account added. Download its certificate below and give it to the program.',
   pending:
-    'The account is made. The core is still adding its admin right; the audit log shows when that is done. Download the certificate below.',
+    'Account added. The core is still adding its admin right. The audit log shows when that is done. Download the certificate below.',
   deleted:
-    'The account is deleted: nobody comes in with it any more. That its certificate is refused is being proven; this page says when it is.',
+    'Account deleted. It can no longer connect. This page shows when the revocation of its certificate is confirmed.',
 };
 
 /** Adds the routes of this file. */
@@ -125,7 +125,7 @@ export function serviceAccountPage(app: App, deps: Deps): void {
     return showAccount(c, deps);
   });
 
-  pages.post(`${PATH}/:id/delete`, { access: 'admin', area: 'people' }, async function endOne(c) {
+  pages.post(`${PATH}/:id/delete`, { access: 'admin', area: 'people' }, async function deleteOne(c) {
     const { refused } = await attempt(() => deleteServiceAccount(actingIn(c, deps), { id: idOf(c) }));
     return refused === undefined ? goTo(c, `${PATH}/${idOf(c)}?done=deleted`) : showAccount(c, deps, refused);
   });
@@ -146,11 +146,9 @@ async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Prom
       </p>
       <Notice c={c} sentences={DONE} />
       <Problem error={refused} />
-      {missing === undefined ? null : (
-        <Missing>The certificate is shown as Holdfast has written it down: {missing}</Missing>
-      )}
+      {missing === undefined ? null : <Missing>This shows the certificate as Holdfast recorded it. {missing}</Missing>}
       <About account={account} clock={clockOf(deps)} />
-      {mayChange ? <What account={account} /> : null}
+      {mayChange ? <Actions account={account} /> : null}
     </>
   );
   return framed(c, deps, {
@@ -162,62 +160,62 @@ async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Prom
   });
 }
 
-/** Looked at again while a revocation is on its way. */
+/** Refreshes itself while a revocation is being confirmed. */
 function About({ account, clock }: { account: ServiceAccountView; clock: Clock }) {
   const { certificate, kind, groups, is_active: isActive } = account;
   const revokedAt = certificate?.revoked_at ?? null;
-  const moves = certificate?.state === 'revoking' || (!isActive && certificate?.state === 'active');
+  const isChanging = certificate?.state === 'revoking' || (!isActive && certificate?.state === 'active');
   return (
-    <section class="card" id="about" {...(moves ? { 'data-live': 'self' } : { 'data-refresh': '' })}>
+    <section class="card" id="about" {...(isChanging ? { 'data-live': 'self' } : { 'data-refresh': '' })}>
       <Facts
         of={{
-          State: <AccountStatusBadge account={account} />,
-          Kind: kind === 'admin' ? "admin: may use the core's admin API" : 'data: what a device may',
-          Groups: groups.length === 0 ? 'none: it sees nothing' : groups.join(', '),
+          Status: <AccountStatusBadge account={account} />,
+          Kind: kind === 'admin' ? "admin: can use the core's admin API" : 'data: the same as a device',
+          Groups: groups.length === 0 ? 'none (sees nothing)' : groups.join(', '),
           Certificate: isKeptAsFile(account)
-            ? `${account.username}.p12, made at the start`
+            ? `${account.username}.p12, created at startup`
             : (certificate?.file ?? 'none'),
           Issued: certificate === null ? undefined : <When at={certificate.issued_at} clock={clock} />,
-          Ends: certificate === null ? undefined : <When at={certificate.expires_at} clock={clock} relative />,
+          Expires: certificate === null ? undefined : <When at={certificate.expires_at} clock={clock} relative />,
           Revoked: revokedAt === null ? undefined : <When at={revokedAt} clock={clock} relative />,
-          Serial: certificate === null ? undefined : <code>{certificate.serial}</code>,
+          'Serial number': certificate === null ? undefined : <code>{certificate.serial}</code>,
         }}
       />
     </section>
   );
 }
 
-function What({ account }: { account: ServiceAccountView }) {
+function Actions({ account }: { account: ServiceAccountView }) {
   const { username, id, certificate, is_active: isActive } = account;
   if (isOwnServiceAccount(username))
     return (
       <Missing>
-        {username} is part of the stack: it is made at the start and renewed by itself. It cannot be deleted here.
+        {username} is part of the stack. It is created at startup and renewed automatically. You can't delete it here.
       </Missing>
     );
   if (!isActive)
     return (
       <Missing>
-        This account is deleted. To bring it back, <a href={`${PATH}#make`}>make one of the same name</a>: it gets a new
+        This account is deleted. To restore it, <a href={`${PATH}#make`}>add one with the same name</a>. It gets a new
         certificate.
       </Missing>
     );
   return (
     <>
-      <Card title="Its certificate">
+      <Card title="Certificate">
         {certificate?.downloadable === true ? (
           <Downloads certificate={certificate} />
         ) : (
           <p>
-            It cannot be downloaded: no key of it is kept here. Where it is lost, delete the account and make one of the
+            You can't download it, because its key is not stored. If it is lost, delete the account and add one with the
             same name.
           </p>
         )}
       </Card>
       <Confirm id="delete" label="Delete…" action={`${PATH}/${id}/delete`} button={`Delete ${username}`}>
         <p>
-          The program is cut off at once, and its certificate is revoked for good. What it has sent stays. The name can
-          be used again, with a new certificate.
+          The program is disconnected immediately, and its certificate is revoked permanently. Data that it sent stays.
+          You can use the name again with a new certificate.
         </p>
       </Confirm>
     </>

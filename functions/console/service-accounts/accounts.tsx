@@ -1,4 +1,4 @@
-// GET, POST /service-accounts: accounts of programs, each with one certificate, and the form for another one.
+// GET, POST /service-accounts: lists service accounts and adds one.
 
 import { z } from '@hono/zod-openapi';
 import type { AppError } from '@holdfast/kit/app-error';
@@ -18,14 +18,14 @@ import { Checks, Field } from '../../pages/parts/field.tsx';
 import { Missing, Problem } from '../../pages/parts/notice.tsx';
 import { pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
 import { clockOf } from '../../pages/parts/time.tsx';
-import { Ends, NewKey, AccountStatusBadge } from './account.tsx';
+import { AccountStatusBadge, CertificateExpiry, NewKey } from './account.tsx';
 
 const KINDS = [
-  { value: 'data', label: 'Data: sends and receives in its groups, as a device does. Enough for nearly everything' },
+  { value: 'data', label: 'Data: sends and receives in its groups, like a device. Enough for almost everything' },
   {
     value: 'admin',
     label:
-      "Admin: may also use the core's admin API. Whoever has its key can read and change everything there: people, groups, every message",
+      "Admin: can also use the core's admin API. Anyone with its key can read and change all people, groups and messages there",
   },
 ];
 
@@ -35,16 +35,15 @@ interface ServiceAccountFormProps {
   channels: Attempt<string[]>;
 }
 
-/** The form for a service account: its name, what it may do, where it talks. */
 export function ServiceAccountForm({ form, refused, channels }: ServiceAccountFormProps) {
   return (
     <section class="card" id="make">
-      <h2>Make a service account</h2>
+      <h2>Add service account</h2>
       <form method="post" action="/service-accounts" class="narrow">
         <Field
           name="name"
           label="Name"
-          hint="Letters, digits and . _ - ; svc_ is put before it. That of a deleted one brings it back with a new certificate."
+          hint="Letters, digits and . _ - only. svc_ is added in front. The name of a deleted account restores it with a new certificate."
           value={form?.text('name')}
           error={faultOf(refused, 'name')}
           required
@@ -61,7 +60,7 @@ export function ServiceAccountForm({ form, refused, channels }: ServiceAccountFo
           error={faultOf(refused, 'kind')}
         />
         <Groups form={form} refused={refused} channels={channels} />
-        <button type="submit">Make the account</button>
+        <button type="submit">Add account</button>
       </form>
     </section>
   );
@@ -69,17 +68,17 @@ export function ServiceAccountForm({ form, refused, channels }: ServiceAccountFo
 
 function Groups({ form, refused, channels }: ServiceAccountFormProps) {
   if (channels.refused !== undefined)
-    return <Missing>The groups cannot be listed now: {channels.refused.message} The account would be in none.</Missing>;
+    return <Missing>Couldn't load the groups. {channels.refused.message} The account would be in no group.</Missing>;
   if (channels.done.length === 0)
     return (
       <Missing>
-        There are no groups yet: the account would see nothing. <a href="/groups">Make a group</a> first.
+        No groups yet, so the account would see nothing. <a href="/groups">Add a group</a> first.
       </Missing>
     );
   return (
     <Checks
       legend="Groups"
-      hint="It hears and is heard in these alone; in none it sees nothing."
+      hint="The account sends and receives only in these groups. Without a group it sees nothing."
       name="groups"
       choices={channels.done.map((name) => ({ value: name, label: name }))}
       chosen={form?.all('groups') ?? []}
@@ -135,24 +134,24 @@ async function showAccounts(c: PageContext, deps: Deps, { form, refused }: Retry
     isOwnServiceAccount(account.username) ? 'part of the stack' : account.kind,
     account.groups.length === 0 ? <span class="fine">none</span> : account.groups.join(', '),
     <AccountStatusBadge account={account} />,
-    <Ends account={account} clock={clock} />,
+    <CertificateExpiry account={account} clock={clock} />,
   ]);
   const columns = [
     { label: 'Account' },
     { label: 'Kind' },
     { label: 'Groups' },
-    { label: 'State' },
-    { label: 'Certificate ends' },
+    { label: 'Status' },
+    { label: 'Certificate expires' },
   ];
   const body = (
     <>
       <Problem error={refused} />
       {missing === undefined ? null : (
-        <Missing>Certificates are shown as Holdfast has written them down, which may not be all: {missing}</Missing>
+        <Missing>Certificates are shown as Holdfast recorded them and may be incomplete. {missing}</Missing>
       )}
       <p>
-        A program that speaks with the core (a sensor, a gateway, a bot) gets an account of its own: no password, one
-        certificate.
+        Each program that connects to the core (a sensor, gateway or bot) needs its own account. It has one certificate
+        and no password.
       </p>
       <Table caption="Service accounts" columns={columns} rows={rows} />
       <Pager url={new URL(c.req.url)} page={page} pageSize={PAGE_SIZE} count={count} />
@@ -162,10 +161,10 @@ async function showAccounts(c: PageContext, deps: Deps, { form, refused }: Retry
   return framed(c, deps, { title: 'Service accounts', current: 'service-accounts', body, refused });
 }
 
-/** Where keys are not kept this answer is the only place that has it. */
+/** Shows the key once. When keys are not stored, nothing else has it. */
 function showKey(c: PageContext, deps: Deps, account: CreatedServiceAccount & { p12: string }): Promise<Response> {
   return framed(c, deps, {
-    title: `${account.username} is made`,
+    title: `${account.username} added`,
     current: 'service-accounts',
     body: <NewKey account={account} />,
     status: 201,

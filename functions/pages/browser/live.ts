@@ -1,19 +1,19 @@
-// Keeps a page up to date. An element with `data-live` names an address that tells by its entity tag whether something is
-// new (`self`: the page itself; `data-tag`: the tag of what is shown). Then the page is asked for, and its live elements take
-// the place of those that are shown. One question at a time counts: what an earlier one answers later is not looked at. A page
-// that nobody touches asks less often, for what it asks costs the core as well; what is told from memory goes on.
+// Keeps a page up to date. The `data-live` attribute of an element names an address to poll (`self`: the page itself), and
+// `data-tag` the entity tag of the shown state. When the tag changes, the script fetches the page and replaces its live
+// elements. A late response of an earlier request is ignored. An idle page polls less often to spare the core, except for
+// addresses that the server answers from memory.
 
 import { isFilledIn, otherFace, rememberRegions, replaceRegions } from './regions.ts';
 import { tick } from './times.ts';
 
-type Words = (string | Node)[];
+type Content = (string | Node)[];
 
-/** The same words again change nothing, so that they are read aloud once. */
-export function showBanner(kind: string, ...words: Words): void {
+/** Showing the same kind again changes nothing, so that screen readers announce it once. */
+export function showBanner(kind: string, ...content: Content): void {
   const line = document.getElementById('live-banner');
   if (line === null || line.dataset['kind'] === kind) return;
   line.dataset['kind'] = kind;
-  line.replaceChildren(...words);
+  line.replaceChildren(...content);
 }
 
 export function hideBanner(): void {
@@ -23,7 +23,7 @@ export function hideBanner(): void {
   line.replaceChildren();
 }
 
-/** How long that is so already; it is not read aloud each time that it changes. */
+/** The time since now, hidden from screen readers because it changes all the time. */
 export function since(): HTMLElement {
   const time = document.createElement('span');
   time.setAttribute('aria-hidden', 'true');
@@ -40,15 +40,15 @@ export function linkTo(href: string, text: string): HTMLAnchorElement {
 
 const DEFAULT_SECONDS = 5;
 const TIMEOUT_MS = 10_000;
-/** A question may be lost; what is lost twice is a lost connection. */
-const AGAIN_MS = 1500;
-const UNAVAILABLE_MS = 30_000;
+/** The pause after one failed request. Two failures in a row count as a lost connection. */
+const RETRY_MS = 1500;
+const SIGNED_OUT_MS = 30_000;
 const UNATTENDED_MS = 300_000;
 const UNATTENDED_TIMES = 4;
 const FROM_MEMORY = '/api/health?';
 const TOUCHES = ['pointerdown', 'pointermove', 'keydown'];
 
-/** Of nothing: whatever there is, it is news. */
+/** A tag that matches no page, so that the next response counts as new. */
 const NO_TAG = 'W/"none"';
 
 const tags = new Map<string, string>();
@@ -60,7 +60,7 @@ let touchedAt = performance.now();
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 export function startLive(): void {
-  // At the address of a form that was sent something else may be, or nothing.
+  // The page answers a POST, so a GET of its address may give something else.
   if (document.body.classList.contains('sent')) return;
   rememberRegions();
   plan();
@@ -82,12 +82,12 @@ function isUnattended(): boolean {
 }
 
 function touched(): void {
-  const wasUnavailable = isUnattended();
+  const wasUnattended = isUnattended();
   touchedAt = performance.now();
-  if (wasUnavailable) void turn();
+  if (wasUnattended) void turn();
 }
 
-/** Whatever is known is old: the device slept, or the page comes back out of the memory of the browser. */
+/** Fetches everything again: the device slept, or the browser restored the page from its cache. */
 export function lookAgain(): void {
   if (document.body.classList.contains('sent')) return;
   tags.clear();
@@ -110,11 +110,11 @@ function plan(): void {
   if (element === null || trouble === 'turned') return;
   const times = isUnattended() && !addressOf(element).startsWith(FROM_MEMORY) ? UNATTENDED_TIMES : 1;
   const seconds = times * Number(element.dataset['every'] ?? DEFAULT_SECONDS);
-  const pause = trouble === 'out' ? UNAVAILABLE_MS : failures === 1 ? AGAIN_MS : seconds * 1000;
+  const pause = trouble === 'out' ? SIGNED_OUT_MS : failures === 1 ? RETRY_MS : seconds * 1000;
   timer = setTimeout(() => void turn(), pause);
 }
 
-/** `always`: also where nothing is live. */
+/** `always`: also on a page without live elements. */
 async function turn(always = false): Promise<void> {
   clearTimeout(timer);
   const element = watched();
@@ -122,7 +122,7 @@ async function turn(always = false): Promise<void> {
   turns += 1;
   const own = turns;
   if (!document.hidden) {
-    // The page itself only says whether somebody is in again: every address of programs enters a session that has ended in the audit log.
+    // Signed out, it polls the page: an API address would add an audit entry for each request with the ended session.
     const where = trouble === 'out' ? location.href : addressOf(element);
     const { tag = '' } = element?.dataset ?? {};
     try {
@@ -139,7 +139,7 @@ async function look(address: string, isWanted: () => boolean): Promise<void> {
   const answer = await ask(address);
   if (!isWanted() || isRefused(answer)) return;
   if (answer.status === 304) return found();
-  // Deleted by now, say: that is for the reader to see.
+  // Reload, so that the person sees that the page is gone.
   if (answer.status === 404 && address === location.href) return location.reload();
   if (!answer.ok) return failed('error');
   const page = address === location.href ? answer : await ask(location.href);
@@ -157,9 +157,9 @@ async function look(address: string, isWanted: () => boolean): Promise<void> {
   found();
 }
 
-/** Says what is known of that address, where it was asked before for news. */
+/** Requests the address, with the last known entity tag. */
 function ask(address: string): Promise<Response> {
-  // By the second the server knows that it is not to ask for a password by a window of the browser.
+  // With the second header the server sends no challenge, so that the browser shows no password dialog.
   const headers: Record<string, string> = { Accept: 'text/html, application/json', 'X-Holdfast-Page': '1' };
   const tag = tags.get(address);
   if (tag !== undefined) headers['If-None-Match'] = tag;
@@ -170,22 +170,21 @@ function isRefused({ type, status }: Response): boolean {
   if (type === 'opaqueredirect' || status === 401) {
     trouble = 'out';
     const back = `/sign-in?return_to=${encodeURIComponent(location.pathname + location.search)}`;
-    const words = 'You are signed out, so nothing here is up to date any more. ';
-    showBanner('out', words, linkTo(back, 'Sign in again'));
+    showBanner('out', 'You are signed out, so this page no longer updates. ', linkTo(back, 'Sign in again'));
     return true;
   }
   if (status !== 403) return false;
   trouble = 'out';
-  showBanner('refused', 'You may not see this page any more. ', linkTo('/', 'To the start'));
+  showBanner('refused', 'You no longer have access to this page. ', linkTo('/', 'Go to start page'));
   return true;
 }
 
-/** Where monitor and portal share one address, another tab has turned the browser: nothing here is answered any more. */
+/** Console and portal share one address, and another tab has switched the browser to the other one. */
 function turned(face: string): void {
   trouble = 'turned';
   document.documentElement.classList.remove('lost');
-  const words = `This browser shows the ${face === 'console' ? 'monitor' : face} now, so nothing here is up to date any more. `;
-  showBanner('turned', words, linkTo(location.href, 'Load this page anew'));
+  const text = `This browser now shows the ${face}, so this page no longer updates. `;
+  showBanner('turned', text, linkTo(location.href, 'Reload'));
 }
 
 function failed(answer: keyof typeof LOST): void {
@@ -194,11 +193,11 @@ function failed(answer: keyof typeof LOST): void {
 }
 
 const LOST = {
-  none: 'No connection to the server, so what you see may be old. Trying again. ',
-  error: 'The server is there, but cannot tell what is new: what you see may be old. Trying again. ',
+  none: 'No connection to the server. This page may be out of date. Retrying. ',
+  error: "The server responds but can't send updates. This page may be out of date. Retrying. ",
 };
 
-/** Where nothing is live nobody would tell that it is there again. */
+/** Shows the lost connection. A page without live elements would never learn that it is back. */
 function lost(answer: keyof typeof LOST): void {
   if (leaving || watched() === null || trouble === 'turned') return;
   failures = Math.max(failures, 2);
@@ -214,15 +213,15 @@ function found(): void {
   trouble = undefined;
   document.documentElement.classList.remove('lost');
   if (was === 'out') return comeBack();
-  showBanner('found', 'Connected again.');
+  showBanner('found', 'Reconnected.');
   setTimeout(() => {
     if (trouble === undefined) hideBanner();
   }, 4000);
 }
 
-/** Somebody has signed in, perhaps somebody else: the whole page is theirs. */
+/** After a new sign-in, perhaps of another person, reloads the page unless a form is filled in. */
 function comeBack(): void {
-  const typed = [...document.querySelectorAll<HTMLInputElement>('input, select, textarea')].some(isFilledIn);
-  if (!typed) return location.reload();
-  showBanner('back', 'You are signed in again. ', linkTo(location.href, 'Load this page anew'));
+  const isFilled = [...document.querySelectorAll<HTMLInputElement>('input, select, textarea')].some(isFilledIn);
+  if (!isFilled) return location.reload();
+  showBanner('back', 'You are signed in again. ', linkTo(location.href, 'Reload'));
 }

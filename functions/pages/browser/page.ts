@@ -1,21 +1,21 @@
-// The script of all pages. Each works without it; with it they stay up to date, count and copy.
+// The script of all pages: live updates, countdowns, copy buttons, filters and forms. Pages also work without it.
 
 import { lookAgain, startLive } from './live.ts';
 import { startTimes } from './times.ts';
 
-/** Shows them, also those that come later. */
+/** Enables the copy buttons, including those that are added later. */
 export function startCopying(): void {
   document.documentElement.classList.add('scripted');
   document.addEventListener('click', (event) => {
     const button = (event.target as Element).closest<HTMLButtonElement>('[data-copy]');
     const source = document.getElementById(button?.dataset['copy'] ?? '');
-    if (button !== null && source !== null) void copy(source).then((done) => say(button, done));
+    if (button !== null && source !== null) void copy(source).then((done) => showResult(button, done));
   });
 }
 
 async function copy(source: HTMLElement): Promise<boolean> {
   try {
-    // In the types it is always there; in a page without TLS it is not.
+    // `navigator.clipboard` is undefined on a page without TLS, despite its type.
     await navigator.clipboard.writeText(source.textContent ?? '');
     return true;
   } catch {
@@ -24,23 +24,21 @@ async function copy(source: HTMLElement): Promise<boolean> {
   }
 }
 
-function say(button: HTMLButtonElement, done: boolean): void {
+function showResult(button: HTMLButtonElement, done: boolean): void {
   button.dataset['label'] ??= button.textContent ?? '';
-  button.textContent = done ? 'Copied' : 'Selected: copy it';
+  button.textContent = done ? 'Copied' : 'Selected. Copy it now';
   setTimeout(() => {
     button.textContent = button.dataset['label'] ?? '';
   }, 3000);
 }
 
-/**
- * Narrows a long list of boxes to tick: `data-filter` is the id of what holds their labels. What is ticked stays in sight.
- */
+/** Filters a long list of checkboxes. `data-filter` is the id of their container. Checked ones stay visible. */
 export function startFilters(): void {
   document.addEventListener('input', ({ target }) => {
     const field = fieldOf(target);
     if (field !== undefined) narrow(field);
   });
-  // Enter means the list here, not the form around it.
+  // Enter in the filter must not submit the surrounding form.
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && fieldOf(event.target) !== undefined) event.preventDefault();
   });
@@ -53,27 +51,27 @@ function fieldOf(target: EventTarget | null): HTMLInputElement | undefined {
 function narrow({ value, dataset }: HTMLInputElement): void {
   const wanted = value.trim().toLowerCase();
   for (const label of document.querySelectorAll<HTMLElement>(`#${dataset['filter']} label`)) {
-    const isTicked = label.querySelector('input')?.checked === true;
-    label.hidden = !isTicked && !label.textContent.toLowerCase().includes(wanted);
+    const isChecked = label.querySelector('input')?.checked === true;
+    label.hidden = !isChecked && !label.textContent.toLowerCase().includes(wanted);
   }
 }
 
-/** What is sent may answer with a file, and then the page stays. */
-const AGAIN_MS = 20_000;
+/** Buttons are enabled again after this time, because the response may be a file and then the page stays. */
+const RELEASE_MS = 20_000;
 
-/** A form is sent once: its button says so while the server works. */
+/** Disables the button of a submitted form, so that it is sent once. */
 export function startForms(): void {
   document.addEventListener('submit', ({ target, submitter }) => {
     const form = target as HTMLFormElement;
     if (form.getAttribute('method')?.toLowerCase() !== 'post' || submitter === null) return;
-    // Only now: a button that is disabled before does not send its own value.
+    // Deferred: a button that is already disabled would not send its value.
     setTimeout(() => {
       submitter.setAttribute('aria-busy', 'true');
       (submitter as HTMLButtonElement).disabled = true;
     });
-    setTimeout(release, AGAIN_MS);
+    setTimeout(release, RELEASE_MS);
   });
-  // The page comes back out of the memory of the browser as it was left.
+  // The browser may restore the page from its cache with disabled buttons.
   addEventListener('pageshow', release);
 }
 

@@ -1,5 +1,5 @@
-// Takes the live elements of a new page into the one that is shown, by their ids. What somebody is typing or has selected
-// stays, and so do the focus and what is unfolded.
+// Replaces the live elements of the page by those of a new version, by id. Elements with typed or selected text stay, and
+// so do the focus and expanded details.
 
 import { withoutClock } from '../../../shared/http/text.ts';
 import { setTimes } from './times.ts';
@@ -8,20 +8,20 @@ const REGIONS = '[data-live][id], [data-refresh][id]';
 const FOCUSABLE = 'a, button, summary, input, select, textarea, [tabindex]';
 const FACES = ['console', 'portal'];
 
-/** As the server has sent each of them. */
+/** The HTML of each region as the server sent it. */
 const sent = new Map<string, string>();
 
 export function rememberRegions(): void {
   for (const region of document.querySelectorAll(REGIONS)) sent.set(region.id, region.outerHTML);
 }
 
-/** Which of the two shows itself at this address instead of the one that did. */
+/** The face of the new page, when it is another one. */
 export function otherFace(next: Document): string | undefined {
   const has = ({ body }: Document, face: string): boolean => body.classList.contains(face);
   return FACES.find((face) => has(next, face) && !has(document, face));
 }
 
-/** False when something had to be left as it was: then the same page has to be asked for again. */
+/** Returns false when a region in use was left as it was: then the same version must be fetched again. */
 export function replaceRegions(next: Document): boolean {
   if (document.title !== next.title) document.title = next.title;
   let complete = true;
@@ -46,13 +46,13 @@ function replace(region: HTMLElement, fresh: HTMLElement): void {
     [...fresh.querySelectorAll('details')].find((each) => each.id === id)?.setAttribute('open', '');
   region.replaceWith(fresh);
   if (focused === null) return;
-  const wanted = nameOf(focused);
-  const again = [fresh, ...fresh.querySelectorAll<HTMLElement>(FOCUSABLE)].find((each) => nameOf(each) === wanted);
-  again?.focus({ preventScroll: true });
+  const key = keyOf(focused);
+  const same = [fresh, ...fresh.querySelectorAll<HTMLElement>(FOCUSABLE)].find((each) => keyOf(each) === key);
+  same?.focus({ preventScroll: true });
 }
 
-/** What tells an element of one page from the others, in the next page too. */
-function nameOf(element: Element): string {
+/** A key that finds the same element in the next version of the page. */
+function keyOf(element: Element): string {
   const row = element.closest('tr')?.querySelector('th')?.textContent;
   const box = element.closest('[id]')?.id;
   return element.id || [element.tagName, element.getAttribute('href'), box, row, element.textContent].join('|');

@@ -1,5 +1,5 @@
-// Times that go on by themselves: `data-left` counts down to nothing, `data-away` says how long ago or how soon. Both are
-// seconds as the server counted them, so that the clock of the device does not matter.
+// Updates relative times: `data-left` counts down to zero, `data-away` is the distance to now. Both are seconds counted by
+// the server, so that the device's clock does not matter.
 
 const shownAt = new WeakMap<Element, number>();
 const UNITS: [unit: string, seconds: number][] = [
@@ -9,7 +9,7 @@ const UNITS: [unit: string, seconds: number][] = [
 ];
 const SLEPT_MS = 30_000;
 
-/** `onSleep`: the device slept, or its clock was set; nobody but the server knows how late it is. */
+/** `onSleep` runs after the device slept or its clock was set: then only the server knows the time. */
 export function startTimes(onSleep: () => void): void {
   tick();
   let drift = Date.now() - performance.now();
@@ -21,14 +21,14 @@ export function startTimes(onSleep: () => void): void {
   }, 1000);
 }
 
-/** Takes new elements in, too. */
+/** Updates all times on the page, including new elements. */
 export function tick(): void {
   for (const each of document.querySelectorAll<HTMLElement>('[data-left]')) countDown(each);
   for (const each of document.querySelectorAll<HTMLElement>('[data-away]'))
     write(each, distance(Number(each.dataset['away']) - passed(each)));
 }
 
-/** What the server counts now takes the place of what it counted before; the elements stay. */
+/** Takes over the server's new counts. The elements stay. */
 export function setTimes(shown: Element, fresh: Element): void {
   for (const name of ['left', 'away']) {
     const next = fresh.querySelectorAll<HTMLElement>(`[data-${name}]`);
@@ -48,7 +48,7 @@ function passed(element: Element): number {
   return (now - since) / 1000;
 }
 
-/** A screen reader reads what changes, even into the same. */
+/** Writes only real changes: screen readers announce every write. */
 function write(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,4 +1,4 @@
-// Certificates as a table, on the page of all of them and on that of a person: state, end, and how one is revoked.
+// Shows certificates as a table, with status, files and revocation. Shared by the pages about people and certificates.
 
 import { SERVICE_PREFIX } from '@holdfast/kit/names';
 import { BUNDLE_PASSWORD } from '../../../shared/devices/certificates/data-package.ts';
@@ -11,50 +11,45 @@ import { Table } from '../parts/table.tsx';
 import { type Clock, When } from '../parts/time.tsx';
 
 const STATES: Record<CertificateState, readonly [Status, string]> = {
-  active: ['ok', 'In force'],
-  expired: ['note', 'Ended'],
-  revoking: ['warning', 'Being revoked'],
+  active: ['ok', 'Active'],
+  expired: ['note', 'Expired'],
+  revoking: ['warning', 'Revoking'],
   revoked: ['note', 'Revoked'],
-  revocation_failed: ['critical', 'Not shut out yet'],
+  revocation_failed: ['critical', 'Revocation not confirmed'],
 };
 
-/** A certificate in words: what it is called, how it stands, and where its page is. */
 export function CertificateBadge({ state }: { state: CertificateState }) {
   const [status, words] = STATES[state];
   return <StatusBadge status={status}>{words}</StatusBadge>;
 }
 
-/** The name that it was issued under, else what its device calls itself. */
+/** The name it was issued under, or the name its device reports. */
 export function certificateName({ name, client_uid: uid, file }: CertificateView): string {
   return name ?? (uid === '' ? file : uid);
 }
 
-/** By its hash: several can have one name. */
+/** Its path, by fingerprint, because names are not unique. */
 export function certificatePath({ fingerprint }: Pick<CertificateView, 'fingerprint'>): string {
   return `/certificates/${fingerprint.replaceAll(':', '').toLowerCase()}`;
 }
 
-/** Something may still change by itself. */
-export function isOnItsWay({ state }: CertificateView): boolean {
+/** True while a revocation is still being confirmed. */
+export function isPending({ state }: CertificateView): boolean {
   return state === 'revoking' || state === 'revocation_failed';
 }
 
-/** That by which Holdfast itself uses the core is replaced at the core alone. */
+/** True for active certificates, except the one that Holdfast uses itself: only the core can replace that one. */
 export function isRevocable({ state, username, client_uid: clientUid }: CertificateView): boolean {
   return state === 'active' && !isOwnCertificate({ username, clientUid });
 }
 
-/** For pages that one comes back to with `?done=` after a certificate was revoked. */
-export const REVOCATION_SENTENCES = {
-  revoked: 'The certificate is revoked: its device is shut out, and cannot come back.',
-  revoking:
-    'The certificate is being revoked. It counts as revoked when that is proven, which is tried every 5 seconds.',
+/** The notices after a revocation, by the value of `?done=`. */
+export const REVOCATION_NOTICES = {
+  revoked: 'Certificate revoked. Its device can no longer connect.',
+  revoking: 'The certificate is being revoked. Holdfast retries every 5 seconds until that is confirmed.',
 } as const;
 
-/**
- * Whose a certificate or a connection is, as a link to where one sees to it: people are found by name, programs have a page of
- * their own.
- */
+/** A link to the owner of a certificate or connection: a search for the person, or the service accounts. */
 export function OwnerLink({ username }: { username: string }) {
   const query = new URLSearchParams({ search: username }).toString();
   const isProgram = username.toLowerCase().startsWith(SERVICE_PREFIX);
@@ -63,11 +58,10 @@ export function OwnerLink({ username }: { username: string }) {
 
 interface RevokeCertificateProps {
   certificate: CertificateView;
-  /** Where one comes back to. */
+  /** The path to return to. */
   from: string;
 }
 
-/** Revoking asks once, and says what it does. */
 export function RevokeCertificate({ certificate, from }: RevokeCertificateProps) {
   const path = certificatePath(certificate);
   return (
@@ -80,8 +74,8 @@ export function RevokeCertificate({ certificate, from }: RevokeCertificateProps)
     >
       <input type="hidden" name="from" value={from} />
       <p>
-        Whoever holds this certificate of {certificate.username} is shut out: the connection ends, and no new one is let
-        in. It cannot be taken back; the device would have to enroll anew.
+        The device with this certificate of {certificate.username} is disconnected and can't connect again. You can't
+        undo this. To return, the device must enroll again.
       </p>
     </Confirm>
   );
@@ -90,10 +84,10 @@ export function RevokeCertificate({ certificate, from }: RevokeCertificateProps)
 interface CertificateListProps {
   certificates: readonly CertificateView[];
   clock: Clock;
-  /** Where one comes back to after revoking: a path of ours. */
+  /** The path to return to after a revocation. */
   from: string;
   mayRevoke: boolean;
-  /** Of several people: whose each is. */
+  /** Adds a column for the person. */
   withPerson?: boolean;
   caption?: string;
 }
@@ -103,10 +97,10 @@ export function CertificateList(props: CertificateListProps) {
   const columns = [
     { label: 'Certificate' },
     ...(withPerson ? [{ label: 'Person' }] : []),
-    { label: 'State' },
-    { label: 'Good until' },
+    { label: 'Status' },
+    { label: 'Expires' },
     { label: 'Issued' },
-    ...(mayRevoke ? [{ label: 'Revoke', silent: true }] : []),
+    ...(mayRevoke ? [{ label: 'Actions', silent: true }] : []),
   ];
   const rows = certificates.map((each) => [
     <a href={certificatePath(each)}>{certificateName(each)}</a>,
@@ -124,21 +118,21 @@ export function CertificateList(props: CertificateListProps) {
 }
 
 const FILES: readonly (readonly [query: string, label: string, use: string])[] = [
-  ['format=data-package&app=atak', 'Data package', 'for ATAK and WinTAK: address, CA and certificate in one'],
-  ['format=data-package&app=itak', 'Data package for iTAK', 'the same, as iTAK reads it'],
+  ['format=data-package&app=atak', 'Data package', 'for ATAK and WinTAK, with address, CA and certificate'],
+  ['format=data-package&app=itak', 'Data package for iTAK', 'the same in the format of iTAK'],
   ['format=p12', 'PKCS#12 (.p12)', 'certificate and key, for a program or a browser'],
-  ['format=p12&compat=legacy', 'PKCS#12, old style', 'for an ATAK that refuses the other one'],
+  ['format=p12&compat=legacy', 'PKCS#12 (legacy)', 'for ATAK versions that refuse the other .p12'],
   ['format=pem', 'PEM', 'certificate and key as text, without a password'],
 ];
 
-/** The files of a certificate whose key is kept: which one is for what, and the password that all of them have. */
+/** The downloads of a certificate whose key is stored, with their password. */
 export function CertificateFiles({ certificate }: { certificate: CertificateView }) {
   const base = `/api/ops/certs/${certificate.fingerprint.replaceAll(':', '').toLowerCase()}/download`;
   return (
     <Card title="Files">
       <p>
-        The password of each is <code>{BUNDLE_PASSWORD}</code>, which everybody knows: whoever has the file comes in as{' '}
-        {certificate.username}. Every download is in the audit log.
+        The password of each file is <code>{BUNDLE_PASSWORD}</code>, which is publicly known. Anyone with a file can
+        connect as {certificate.username}. Every download is in the audit log.
       </p>
       <ul class="file-list">
         {FILES.map(([query, label, use]) => (

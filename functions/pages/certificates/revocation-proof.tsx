@@ -1,4 +1,4 @@
-// How far the proof of a revocation is, step by step, and what is waited for.
+// Shows how far a revocation is confirmed, step by step.
 
 import type { RevocationListContent } from '../../../shared/core/port.ts';
 import type { CertificateView } from '../../../shared/devices/certificates/view.ts';
@@ -10,21 +10,21 @@ import { type Clock, timeInZone, When } from '../parts/time.tsx';
 export interface ProofFacts {
   certificate: CertificateView;
   revocation: Revocation | undefined;
-  /** Undefined: it cannot be read. */
+  /** Undefined when it can't be read. */
   list: RevocationListContent | undefined;
   canary: CanaryRun | undefined;
 }
 
 interface Step {
   status: Status;
-  word: string;
-  says: string;
+  label: string;
+  text: string;
 }
 
 const HEADINGS: Partial<Record<CertificateView['state'], string>> = {
-  revoked: 'Shut out, and proven',
-  revoking: 'Being revoked: the proof is still to come',
-  revocation_failed: 'Not shut out yet: treat the device as connected',
+  revoked: 'Revocation confirmed',
+  revoking: 'Waiting for confirmation',
+  revocation_failed: 'Revocation not confirmed: treat the device as connected',
 };
 
 export function RevocationProof({ facts, clock }: { facts: ProofFacts; clock: Clock }) {
@@ -34,30 +34,30 @@ export function RevocationProof({ facts, clock }: { facts: ProofFacts; clock: Cl
     <section class={`card ${state === 'revocation_failed' ? 'critical' : ''}`.trim()}>
       <h2>{HEADINGS[state]}</h2>
       <ul class="checks-done">
-        {stepsOf(facts, clock).map(({ status, word, says }) => (
+        {stepsOf(facts, clock).map(({ status, label, text }) => (
           <li>
-            <StatusBadge status={status}>{word}</StatusBadge>
-            <span>{says}</span>
+            <StatusBadge status={status}>{label}</StatusBadge>
+            <span>{text}</span>
           </li>
         ))}
       </ul>
       {revocation === undefined || revocation.problem === null ? null : (
         <p class={`notice ${state === 'revocation_failed' ? 'bad' : 'warn'}`}>
-          {state === 'revocation_failed' ? 'Seen that must not be: ' : 'Waited for: '}
+          {state === 'revocation_failed' ? 'Problem: ' : 'Waiting for: '}
           {revocation.problem}
         </p>
       )}
       {revocation === undefined ? null : (
         <p class="fine">
-          Revoked on <When at={revocation.wantedAt} clock={clock} />.{' '}
+          Revoked at <When at={revocation.wantedAt} clock={clock} />.{' '}
           {state === 'revoked' ? (
             <>
-              Proven on <When at={revocation.provenAt} clock={clock} />.
+              Confirmed at <When at={revocation.provenAt} clock={clock} />.
             </>
           ) : (
             <>
-              Looked at last on <When at={revocation.checkedAt} clock={clock} never="not yet" />; it is tried again
-              every 5 seconds until it stands.
+              Last check: <When at={revocation.checkedAt} clock={clock} never="none yet" />. Holdfast retries every 5
+              seconds until the revocation is confirmed.
             </>
           )}
         </p>
@@ -66,49 +66,49 @@ export function RevocationProof({ facts, clock }: { facts: ProofFacts; clock: Cl
   );
 }
 
-const proven = (says: string): Step => ({ status: 'ok', word: 'Proven', says });
-const open = (says: string): Step => ({ status: 'warning', word: 'Open', says });
+const confirmed = (text: string): Step => ({ status: 'ok', label: 'Confirmed', text });
+const pending = (text: string): Step => ({ status: 'warning', label: 'Pending', text });
 
 function stepsOf({ certificate, revocation, list, canary }: ProofFacts, { timeZone }: Clock): Step[] {
   const { revoked_at: revokedAt, serial, state } = certificate;
-  const isOver = state === 'revoked';
+  const isDone = state === 'revoked';
   return [
     revokedAt === null
-      ? open('The core has not recorded the revocation.')
-      : proven(`The core has recorded the revocation (${timeInZone(revokedAt, timeZone)}).`),
+      ? pending('The core has not recorded the revocation.')
+      : confirmed(`The core recorded the revocation (${timeInZone(revokedAt, timeZone)}).`),
     list === undefined
-      ? open('The revocation list cannot be read now.')
+      ? pending("Couldn't read the revocation list.")
       : list.ours && list.serials.includes(serial)
-        ? proven('The revocation list names it, and the CA has signed that list.')
-        : open('The revocation list does not name it, or is not signed by the CA.'),
-    streamStep(revocation, isOver),
-    canaryStep(canary, isOver, timeZone),
+        ? confirmed('The revocation list contains this certificate and is signed by the CA.')
+        : pending("The revocation list doesn't contain this certificate, or isn't signed by the CA."),
+    streamStep(revocation, isDone),
+    canaryStep(canary, isDone, timeZone),
   ];
 }
 
-function streamStep(revocation: Revocation | undefined, isOver: boolean): Step {
+function streamStep(revocation: Revocation | undefined, isDone: boolean): Step {
   if (revocation?.streams === 'unverifiable')
     return {
       status: 'note',
-      word: 'Not visible',
-      says: 'Whether it still has a connection cannot be told: its person has other certificates in force, and a core does not say which one a connection has come with.',
+      label: 'Unknown',
+      text: "Couldn't check for a connection: this person has other active certificates. The core doesn't report which certificate a connection uses.",
     };
-  return revocation?.streams === 'none' || isOver
-    ? proven('Nobody is connected with it.')
-    : open('Whether nobody is connected with it is not known yet.');
+  return revocation?.streams === 'none' || isDone
+    ? confirmed('No device is connected with this certificate.')
+    : pending('Not known yet: a device may still be connected with this certificate.');
 }
 
-function canaryStep(canary: CanaryRun | undefined, isOver: boolean, timeZone: string): Step {
+function canaryStep(canary: CanaryRun | undefined, isDone: boolean, timeZone: string): Step {
   if (canary !== undefined && canary.ok)
-    return proven(
-      `This core refuses revoked certificates (tried with one of our own, ${timeInZone(canary.at, timeZone)}).`,
+    return confirmed(
+      `The core refuses revoked certificates (checked with a test certificate, ${timeInZone(canary.at, timeZone)}).`,
     );
-  if (isOver) return proven('This core refused revoked certificates at that time.');
+  if (isDone) return confirmed('The core refused revoked certificates at that time.');
   if (canary !== undefined && !canary.signed)
-    return open('This core did not sign a test certificate, so whether it refuses revoked ones was not tried.');
-  return open(
+    return pending('Not checked: the core did not sign a test certificate, so revoking one could not be tried.');
+  return pending(
     canary === undefined
-      ? 'Whether this core refuses revoked certificates was not tried yet.'
-      : `A revoked certificate of our own was not refused: ${canary.problem ?? 'it was let in'}`,
+      ? 'Not checked yet: Holdfast has not tried a revoked test certificate.'
+      : `The core did not refuse a revoked test certificate: ${canary.problem ?? 'it connected'}`,
   );
 }

@@ -1,4 +1,4 @@
-// What each app needs to enroll: a code to scan or a link, name and password to type, a package to open first.
+// Defines what each app needs to enroll: a code or link, username and password, or a data package.
 
 import {
   type EnrollmentLinks,
@@ -15,15 +15,15 @@ export type EnrollmentApp = (typeof APPS)[number];
 
 export interface AppFacts {
   label: string;
-  /** On which devices. */
+  /** The devices that run it. */
   runsOn: string;
-  /** Which link the code holds; undefined: the app scans none. */
+  /** The link in the code. Undefined when the app scans no code. */
   code: keyof EnrollmentLinks | undefined;
-  /** Where in the app it is scanned. */
+  /** How to scan it. */
   scan: string;
-  /** The phone itself opens the link. */
+  /** The device can open the link without scanning. */
   opensLink: boolean;
-  /** Name and password are typed. */
+  /** Username and password are typed. */
   types: boolean;
   /** The data package that it opens. */
   package: 'atak' | 'itak' | undefined;
@@ -34,7 +34,7 @@ export const FACTS: Readonly<Record<EnrollmentApp, AppFacts>> = {
     label: 'ATAK',
     runsOn: 'Android',
     code: 'atak',
-    scan: 'Scan this code with the camera of the phone, and open the link in ATAK (5.1 or newer).',
+    scan: "Scan this code with the device's camera, then open the link in ATAK (5.1 or newer).",
     opensLink: true,
     types: false,
     package: 'atak',
@@ -43,16 +43,16 @@ export const FACTS: Readonly<Record<EnrollmentApp, AppFacts>> = {
     label: 'iTAK',
     runsOn: 'iPhone, iPad',
     code: 'itak',
-    scan: 'In iTAK: Settings, Network, Servers, +, Scan QR. Scan this code.',
+    scan: 'In iTAK, tap Settings, Network, Servers, + and Scan QR. Then scan this code.',
     opensLink: false,
     types: true,
     package: 'itak',
   },
   takaware: {
     label: 'TAK Aware',
-    runsOn: 'iPhone, iPad; TAK Tracker as well',
+    runsOn: 'iPhone, iPad, also for TAK Tracker',
     code: 'takaware',
-    scan: 'In TAK Aware or TAK Tracker: Settings, Servers, scan a QR code. Scan this one.',
+    scan: 'In TAK Aware or TAK Tracker, tap Settings and Servers, and choose to scan a QR code. Then scan this code.',
     opensLink: false,
     types: false,
     package: undefined,
@@ -68,12 +68,12 @@ export const FACTS: Readonly<Record<EnrollmentApp, AppFacts>> = {
   },
 };
 
-/** The one that the address asks for; ATAK for everything else. */
+/** The app in the address. Default: ATAK. */
 export function appOf(text: string | undefined): EnrollmentApp {
   return APPS.find((app) => app === text) ?? 'atak';
 }
 
-/** The link has no room for a port, and phones know no CA of a stack: then the package comes first. */
+/** True when devices must open the data package first: the link can't hold a port, and devices don't trust a private CA. */
 export function needsPackage({ settings }: Pick<Deps, 'settings'>): boolean {
   return (
     settings.DEPLOY_MODE !== 'subdomain' ||
@@ -82,23 +82,23 @@ export function needsPackage({ settings }: Pick<Deps, 'settings'>): boolean {
   );
 }
 
-/** Where devices are enrolled: for somebody by an administrator, or for oneself. The page is the same. */
+/** One of the two places of the enrollment page: an administrator's page for a person, or the person's own page. */
 export interface EnrollmentPlace {
-  /** Of the routes: `/people/:id/enrollment`. Below it are `/withdraw` and `/progress`. */
+  /** The route: `/people/:id/enrollment`. Its subpaths are `/withdraw` and `/progress`. */
   route: string;
   access: 'admin' | 'own';
-  /** The key of the navigation entry that it belongs to. */
+  /** The key of its navigation entry. */
   current: string;
-  /** Whose devices these are; throws `not_found` for nobody. */
+  /** The owner of the devices. Throws `not_found`. */
   ownerOf: (c: PageContext) => Promise<Account>;
   /** The path of the page for this person. */
   pathOf: (account: Account) => string;
   titleOf: (account: Account) => string;
-  /** The way back. */
+  /** The link at the end of the page. */
   backOf: (account: Account) => { path: string; label: string };
 }
 
-/** What the parts of the page know of who it is for. */
+/** The person who enrolls. */
 export interface Enrollee {
   account: Account;
   path: string;

@@ -1,5 +1,5 @@
-// The code that a phone scans, and the steps around it, for one app. The secret stands in the page alone: in no address, no
-// title, and in nothing that a screen reader says by itself.
+// Shows the enrollment code and the steps for one app. The secret is only in the page: never in an address, a title, or a
+// text that a screen reader announces.
 
 import { raw } from 'hono/html';
 import type { Child } from 'hono/jsx';
@@ -20,7 +20,7 @@ interface CodeCardProps {
   enrollee: Enrollee;
 }
 
-/** The apps beside each other, and the chosen one's way in. */
+/** Tabs for the apps, with the code and steps of the chosen one. */
 export function CodeCard({ deps, issued, app, enrollee }: CodeCardProps) {
   const { token, key } = issued;
   const { account, path } = enrollee;
@@ -40,12 +40,12 @@ export function CodeCard({ deps, issued, app, enrollee }: CodeCardProps) {
         <h2>
           {facts.label} <span class="fine">({facts.runsOn})</span>
         </h2>
-        <Countdown until={token.expiresAt} clock={clockOf(deps)} over="The code has ended" />
+        <Countdown until={token.expiresAt} clock={clockOf(deps)} over="Code expired" />
       </div>
       {comesFirst ? (
         <ol class="steps">
           <li>
-            <First facts={facts} account={account} />
+            <PackageStep facts={facts} account={account} />
           </li>
         </ol>
       ) : null}
@@ -54,8 +54,8 @@ export function CodeCard({ deps, issued, app, enrollee }: CodeCardProps) {
         <Steps facts={facts} links={links} deps={deps} account={account} secret={key} start={comesFirst ? 2 : 1} />
       </div>
       <details id="server-facts">
-        <summary>Fingerprint of this server's CA</summary>
-        <p class="fine">What the phone shows when it asks whether to trust the server must be the same.</p>
+        <summary>CA fingerprint</summary>
+        <p class="fine">Compare it with the fingerprint on the device before you trust the server.</p>
         <Copyable id="ca-fingerprint" text={token.caFingerprint} />
       </details>
       <CancelForm path={path} />
@@ -77,14 +77,14 @@ interface StepsProps {
   deps: Deps;
   account: Enrollee['account'];
   secret: string;
-  /** The number of the first of them. */
+  /** The number of the first step. */
   start: number;
 }
 
-function First({ facts, account }: Pick<StepsProps, 'facts' | 'account'>) {
+function PackageStep({ facts, account }: Pick<StepsProps, 'facts' | 'account'>) {
   return (
     <>
-      Open this server's data package on the device, in {facts.label}: it brings the address and the CA.{' '}
+      On the device, open this server's data package in {facts.label}. It contains the address and the CA.{' '}
       <a class="button small" href={`/api/users/${account.id}/enrollment/package?app=${facts.package}`} download="">
         Data package
       </a>
@@ -101,7 +101,7 @@ function Steps({ facts, links, deps, account, secret, start }: StepsProps) {
         {facts.opensLink ? (
           <>
             {' '}
-            On that phone itself, tap this instead:{' '}
+            Already on that device? Tap this instead:{' '}
             <a class="button small" href={links.atak}>
               Open in {facts.label}
             </a>
@@ -112,11 +112,11 @@ function Steps({ facts, links, deps, account, secret, start }: StepsProps) {
   if (facts.types)
     steps.push(
       <>
-        {facts.label} asks for name and password: type these two.
-        <Typed deps={deps} account={account} secret={secret} />
+        When {facts.label} asks for a username and password, type these:
+        <Credentials deps={deps} account={account} secret={secret} />
       </>,
     );
-  steps.push('Wait: this page says when the device has its certificate, and when it is connected.');
+  steps.push('Wait. This page shows when the device has enrolled and when it is connected.');
   return (
     <div>
       <ol class="steps" start={start}>
@@ -126,26 +126,26 @@ function Steps({ facts, links, deps, account, secret, start }: StepsProps) {
       </ol>
       {facts.types ? null : (
         <details id="by-hand">
-          <summary>It does not scan: type it instead</summary>
-          <Typed deps={deps} account={account} secret={secret} />
+          <summary>Enter manually instead</summary>
+          <Credentials deps={deps} account={account} secret={secret} />
         </details>
       )}
     </div>
   );
 }
 
-/** Name and password for the app; the password only when it is asked for. */
-function Typed({ deps, account, secret }: Pick<StepsProps, 'deps' | 'account' | 'secret'>) {
+/** Server, username and password for the app. The password is collapsed. */
+function Credentials({ deps, account, secret }: Pick<StepsProps, 'deps' | 'account' | 'secret'>) {
   const { CORE_STREAMING_URL: streaming, CORE_ENROLLMENT_PORT: enrollment } = deps.settings;
   return (
     <Facts
       of={{
         Server: <Copyable id="enroll-server" text={serverAddress(deps)} />,
         Ports: `${streamingPortOf(streaming)} (SSL), enrollment on ${enrollment}`,
-        Name: <Copyable id="enroll-name" text={account.username} />,
+        Username: <Copyable id="enroll-name" text={account.username} />,
         Password: (
           <details id="enroll-secret">
-            <summary>Show the app password</summary>
+            <summary>Show app password</summary>
             <Copyable id="enroll-password" text={secret} />
           </details>
         ),
@@ -154,20 +154,20 @@ function Typed({ deps, account, secret }: Pick<StepsProps, 'deps' | 'account' | 
   );
 }
 
-/** There is none that is good: what it is, and the button that makes one. */
+/** Shown without an active code: explains codes and offers to create one. */
 export function NoCode({ deps, enrollee }: { deps: Deps; enrollee: Enrollee }) {
   const { path, access, account } = enrollee;
   const minutes = deps.settings.ENROLLMENT_TTL_MINUTES;
   const whose = access === 'own' ? 'your devices' : `devices of ${account.username}`;
   return (
     <section class="card" id="code" data-refresh="">
-      <h2>No code is valid now</h2>
+      <h2>No active code</h2>
       <p>
-        A code lets {whose} in for {minutes < 120 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`}. One
-        code serves several devices. It opens nothing but the enrollment, and can be taken back at any time.
+        A code can enroll {whose} for {minutes < 120 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`}. It
+        works for several devices and for nothing but enrollment. You can cancel it at any time.
       </p>
       <form method="post" action={path}>
-        <button type="submit">Show the code</button>
+        <button type="submit">Create code</button>
       </form>
     </section>
   );
@@ -175,8 +175,8 @@ export function NoCode({ deps, enrollee }: { deps: Deps; enrollee: Enrollee }) {
 
 function CancelForm({ path }: { path: string }) {
   return (
-    <Confirm label="Take the code back…" action={`${path}/withdraw`} button="Take it back" id="withdraw">
-      <p>The code and its password stop working at once. Devices that are enrolled already stay.</p>
+    <Confirm label="Cancel enrollment…" action={`${path}/withdraw`} button="Cancel enrollment" id="withdraw">
+      <p>The code and its password stop working immediately. Devices that have already enrolled stay connected.</p>
     </Confirm>
   );
 }

@@ -1,4 +1,4 @@
-// The page on which devices are enrolled, wherever it stands: it shows the code that is valid and never makes one; a form does.
+// The enrollment page: shows the active code, progress and checks. Only its form creates a code.
 
 import type { AppError } from '@holdfast/kit/app-error';
 import { diagnoseEnrollment } from '../../../shared/devices/enrollment/diagnose.ts';
@@ -22,9 +22,9 @@ import { Missing, Notice, Problem, StatusBadge } from '../parts/notice.tsx';
 import { type Clock, clockOf, When } from '../parts/time.tsx';
 import { appOf, type EnrollmentPlace } from './apps.ts';
 import { CodeCard, NoCode } from './code-card.tsx';
-import { DiagnosisCard, inPageWords } from './diagnosis-card.tsx';
+import { DiagnosisCard, toPageText } from './diagnosis-card.tsx';
 
-/** What makes the page another one, as text. */
+/** The state of the enrollment as text. The page asks for a new version when it changes. */
 export function progressText(code: string, { devices, refused, problem }: EnrollmentProgress): string {
   return JSON.stringify({
     code,
@@ -41,31 +41,31 @@ export function progressText(code: string, { devices, refused, problem }: Enroll
 
 interface ProgressCardProps {
   path: string;
-  /** The entity tag of the text above. */
+  /** The entity tag of the progress text. */
   tag: string;
   progress: EnrollmentProgress;
   clock: Clock;
-  /** Of a refusal. */
+  /** For the refused device. */
   remedy: string | undefined;
-  /** False: the code has ended, and nobody new can come. */
+  /** True while the code is valid. */
   open: boolean;
-  /** False: this is no answer to GET, so there is nothing to ask again. */
+  /** False when the page answers a POST, so there is nothing to poll. */
   live: boolean;
-  /** False: there never was one. */
+  /** True when there has been a code. */
   begun: boolean;
 }
 
-export function ProgressCard({ path, tag, progress, clock, remedy, open, live: asks, begun }: ProgressCardProps) {
+export function ProgressCard({ path, tag, progress, clock, remedy, open, live: mayPoll, begun }: ProgressCardProps) {
   if (!begun) return <section id="progress" data-refresh="" hidden></section>;
   const { devices, refused, problem } = progress;
   const isDone = !open && devices.every(({ client, certificate }) => client !== undefined || certificate.revokedAt);
-  const live = isDone || !asks ? {} : { 'data-live': `${path}/progress`, 'data-every': '3', 'data-tag': tag };
+  const live = isDone || !mayPoll ? {} : { 'data-live': `${path}/progress`, 'data-every': '3', 'data-tag': tag };
   return (
     <section class={`card progress ${devices.length > 0 ? 'good' : ''}`.trim()} id="progress" {...live}>
       <div aria-live="polite">
-        {problem === undefined ? null : <Missing>Whether a device has come cannot be seen: {problem}</Missing>}
+        {problem === undefined ? null : <Missing>Couldn't check for enrolled devices. {problem}</Missing>}
         {devices.map((device) => (
-          <Enrolled device={device} clock={clock} />
+          <EnrolledDeviceStatus device={device} clock={clock} />
         ))}
         {refused === undefined ? null : (
           <div class="notice bad">
@@ -73,30 +73,30 @@ export function ProgressCard({ path, tag, progress, clock, remedy, open, live: a
               <strong>A device was refused</strong> (<When at={refused.at} clock={clock} />, from {refused.address}):{' '}
               {refused.reason}
             </p>
-            {remedy === undefined ? null : <p>What to do: {remedy}</p>}
+            {remedy === undefined ? null : <p>Next step: {remedy}</p>}
           </div>
         )}
         {devices.length > 0 || problem !== undefined || !open ? null : (
           <p class="waiting">
-            <strong>Waiting for the device…</strong> <span class="fine">It shows here as soon as it has come.</span>
+            <strong>Waiting for the device…</strong> <span class="fine">It appears here as soon as it enrolls.</span>
           </p>
         )}
-        {devices.length > 0 || open || problem !== undefined ? null : <p>No device has enrolled with this code.</p>}
+        {devices.length > 0 || open || problem !== undefined ? null : <p>No device enrolled with this code.</p>}
       </div>
       <noscript>
-        <p class="fine">Reload the page to see whether the device has come.</p>
+        <p class="fine">Reload this page to check for enrolled devices.</p>
       </noscript>
     </section>
   );
 }
 
-function Enrolled({ device, clock }: { device: EnrolledDevice; clock: Clock }) {
+function EnrolledDeviceStatus({ device, clock }: { device: EnrolledDevice; clock: Clock }) {
   const { certificate, client } = device;
   const { clientUid, issuedAt, expiresAt, revokedAt } = certificate;
   if (revokedAt !== null)
     return (
       <p>
-        <StatusBadge status="note">Revoked</StatusBadge> {nameOf(device)} was enrolled, and is shut out again since{' '}
+        <StatusBadge status="note">Revoked</StatusBadge> {nameOf(device)} enrolled and was revoked at{' '}
         <When at={revokedAt} clock={clock} />.
       </p>
     );
@@ -118,7 +118,7 @@ function Enrolled({ device, clock }: { device: EnrolledDevice; clock: Clock }) {
       <p class="fine">
         {client === undefined || clientUid === '' ? '' : `${clientUid}. `}
         {client === undefined || client.device === '' ? '' : `${client.device}. `}
-        Certificate of <When at={issuedAt} clock={clock} />, good until <When at={expiresAt} clock={clock} />.
+        Certificate issued <When at={issuedAt} clock={clock} />, expires <When at={expiresAt} clock={clock} />.
       </p>
     </div>
   );
@@ -129,14 +129,13 @@ function nameOf({ certificate: { clientUid, hash } }: EnrolledDevice): string {
 }
 
 const SENTENCES = {
-  created: 'The person is created. Next: a device, by the code below.',
-  canceled: 'The code is taken back. Devices that were enrolled with it stay.',
+  created: 'Person added. Next, add a device with the code below.',
+  canceled: 'Enrollment canceled. Devices that have already enrolled stay connected.',
 };
 
-const SCAN_AGAIN =
-  'nothing stands in its way here. Take this server out of the app, then scan the code that is shown now.';
+const SCAN_AGAIN = 'The server is ready. Remove this server from the app, then scan the current code.';
 
-/** Adds the routes of one place: the page, issuing, taking back, and what the page asks every few seconds. */
+/** Adds the routes of one place: the page, creating and canceling a code, and the progress that the page polls. */
 export function enrollmentPages(pages: Pages, deps: Deps, place: EnrollmentPlace): void {
   const { route, access } = place;
   const demand = { access, area: 'people' } as const;
@@ -164,7 +163,7 @@ export function enrollmentPages(pages: Pages, deps: Deps, place: EnrollmentPlace
     return goTo(c, `${place.pathOf(account)}?done=canceled`);
   });
 
-  pages.get(`${route}/progress`, demand, async function tellProgress(c) {
+  pages.get(`${route}/progress`, demand, async function sendProgress(c) {
     const account = await place.ownerOf(c);
     const { code, progress } = await progressOf(deps, account);
     const body = progressText(code, progress);
@@ -174,7 +173,7 @@ export function enrollmentPages(pages: Pages, deps: Deps, place: EnrollmentPlace
   });
 }
 
-/** Since the newest code was made, valid or not. */
+/** The progress since the newest code was created, valid or not. */
 async function progressOf(
   deps: Deps,
   { id, username }: Account,
@@ -182,8 +181,8 @@ async function progressOf(
   const [newest] = await deps.enrollmentTokens.of(id);
   if (newest === undefined) return { code: '', progress: { devices: [], refused: undefined, problem: undefined } };
   const { identifier, createdAt, expiresAt } = newest;
-  const isOver = Date.parse(expiresAt) <= deps.now().getTime();
-  return { code: `${identifier} ${isOver}`, progress: await enrollmentProgress(deps, username, createdAt) };
+  const isExpired = Date.parse(expiresAt) <= deps.now().getTime();
+  return { code: `${identifier} ${isExpired}`, progress: await enrollmentProgress(deps, username, createdAt) };
 }
 
 async function showPage(
@@ -195,14 +194,14 @@ async function showPage(
 ): Promise<Response> {
   const path = place.pathOf(account);
   const app = appOf(c.req.query('app'));
-  const [read, reported] = await Promise.all([
+  const [read, current] = await Promise.all([
     attempt(() => readEnrollment(actingIn(c, deps), account)),
     attempt(() => progressOf(deps, account)),
   ]);
-  const hostless = await attempt(async () => serverAddress(deps));
-  const issued = hostless.refused === undefined ? read.done : undefined;
-  const { code = '', progress = { devices: [], refused: undefined, problem: reported.refused?.message } } =
-    reported.done ?? {};
+  const host = await attempt(async () => serverAddress(deps));
+  const issued = host.refused === undefined ? read.done : undefined;
+  const { code = '', progress = { devices: [], refused: undefined, problem: current.refused?.message } } =
+    current.done ?? {};
   const wantsDiagnosis = c.req.query('check') !== undefined || progress.refused !== undefined;
   const diagnosis = wantsDiagnosis ? await diagnoseEnrollment(deps, account) : undefined;
   const tag = await weakEtag(progressText(code, progress));
@@ -212,13 +211,13 @@ async function showPage(
   const body = (
     <>
       <Notice c={c} sentences={SENTENCES} />
-      <Problem error={refused ?? read.refused ?? hostless.refused} />
+      <Problem error={refused ?? read.refused ?? host.refused} />
       <ProgressCard
         path={path}
         tag={tag}
         progress={progress}
         clock={clock}
-        remedy={diagnosis === undefined ? undefined : inPageWords(diagnosis.remedy ?? SCAN_AGAIN, clock)}
+        remedy={diagnosis === undefined ? undefined : toPageText(diagnosis.remedy ?? SCAN_AGAIN, clock)}
         open={issued !== undefined}
         live={refused === undefined}
         begun={code !== ''}
