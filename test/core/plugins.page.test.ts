@@ -12,11 +12,11 @@ async function at(plugin: object = {}, username = 'webadmin'): Promise<Visitor> 
 }
 
 describe('the page of the plugins', () => {
-  it('says of each whether it runs and is started with the core, and asks before it stops one', async () => {
+  it('shows which plugins run and start with the core, and confirms before it stops one', async () => {
     const html = await (await at()).page('/plugins');
     expect(html).toMatch(/Running/);
-    expect(html).toContain('is started');
-    expect(html).toMatch(/<details[^>]*>.*What Echo does ends at once.*Stop Echo<\/button>/s);
+    expect(html).toContain('data-label="Starts with core">Yes<');
+    expect(html).toMatch(/<details[^>]*>.*Echo stops immediately.*Stop Echo<\/button>/s);
   });
 
   it.each([
@@ -24,7 +24,7 @@ describe('the page of the plugins', () => {
     ['stop', {}, { started: false }],
     ['enable', { enabled: false }, { enabled: true }],
     ['disable', {}, { enabled: false }],
-  ])('can %s one, which is audited, and says so', async (change, before, after) => {
+  ])('can %s a plugin, audits it and confirms it', async (change, before, after) => {
     const { post, page, deps } = await at(before);
     const answer = await post('/plugins', { name: 'Echo', change });
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `/plugins?done=${change}`]);
@@ -36,34 +36,32 @@ describe('the page of the plugins', () => {
     expect(await page(`/plugins?done=${change}`)).toContain('class="notice good"');
   });
 
-  it('is there while the process of the plugins is down, and says so in the place of the list', async () => {
+  it('shows an error in place of the list while the plugin process is down', async () => {
     const { page, post, deps } = await at();
     const down = async (): Promise<never> => {
       throw new AppError('unavailable', 'The plugin process of the core is down.');
     };
     deps.core.plugins = down;
     deps.core.changePlugin = down;
-    expect(await page('/plugins')).toContain(
-      'The plugins cannot be listed now: The plugin process of the core is down.',
-    );
+    expect(await page('/plugins')).toContain('Couldn&#39;t list the plugins. The plugin process of the core is down.');
     const answer = await post('/plugins', { name: 'Echo', change: 'stop' });
     expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining('role="alert"')]);
   });
 
-  it('says so when a plugin was told to start and did not, with its own words', async () => {
+  it('shows the error of a plugin that did not start', async () => {
     const { post, deps } = await at({ started: false });
     deps.core.changePlugin = async () => ({ ...ECHO, started: false, error: 'No port <b>' });
     const answer = await post('/plugins', { name: 'Echo', change: 'start' });
     expect(answer.status).toBe(409);
-    expect(await answer.text()).toContain('told to start Echo, and it did not. It says: No port &lt;b&gt;');
+    expect(await answer.text()).toContain('The core did not start Echo. Its error: No port &lt;b&gt;');
   });
 
-  it('says what to do where there is none, and of one that is gone that it is', async () => {
+  it('explains how to add the first plugin, and answers 404 for a missing one', async () => {
     const { page, post, deps } = await at();
     expect((await post('/plugins', { name: 'Gone', change: 'stop' })).status).toBe(404);
     expect((await post('/plugins', { name: 'Echo', change: 'explode' })).status).toBe(422);
     deps.theCore.plugins = [];
-    expect(await page('/plugins')).toContain('The core has no plugins.');
+    expect(await page('/plugins')).toContain('No plugins yet.');
   });
 
   it('shows names as text, and nothing to press to who may only look', async () => {

@@ -67,7 +67,7 @@ describe('GET /database', () => {
     expect(html.match(/<path class="ahead"/g)).toHaveLength(2);
     expect(html).toContain('class="limit warning"');
     expect(html).toMatch(
-      /aria-label="size over time: first \S+ GB, now 26 GB, at the end of the forecast \S+ GB; warning/,
+      /aria-label="size over time: first \S+ GB, now 26 GB, at the end of the forecast \S+ GB, warning/,
     );
     expect(text(html)).toContain('Warning, 25 GB reached');
     expect(text(html)).toMatch(/Critical, 40 GB about 20\d\d-\d\d-\d\d \(earliest 20\d\d-\d\d-\d\d/);

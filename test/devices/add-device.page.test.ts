@@ -12,9 +12,9 @@ async function portal(username = 'nora'): Promise<Visitor> {
 }
 
 describe('adding a device of one’s own', () => {
-  it('shows no code before it is asked for, then one for whoever is signed in', async () => {
+  it('shows no code before it is created, then one for the signed-in person', async () => {
     const visitor = await portal();
-    expect(await visitor.page('/add-device')).toContain('No code is valid now');
+    expect(await visitor.page('/add-device')).toContain('No active code');
     const answer = await visitor.post('/add-device');
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/add-device']);
     const html = await visitor.page('/add-device');
@@ -23,7 +23,7 @@ describe('adding a device of one’s own', () => {
     expect(await visitor.deps.identity.appPasswords.list('vera')).toEqual([]);
   });
 
-  it('says when the device has come, and when it is connected', async () => {
+  it('shows when the device has enrolled, and when it is connected', async () => {
     const visitor = await portal();
     await visitor.post('/add-device');
     const tag = (await visitor.get('/add-device/progress')).headers.get('etag');
@@ -34,7 +34,7 @@ describe('adding a device of one’s own', () => {
     expect(await visitor.page('/add-device')).toContain('Connected as NORA 1');
   });
 
-  it('takes the code back', async () => {
+  it('cancels the enrollment', async () => {
     const visitor = await portal();
     await visitor.post('/add-device');
     const answer = await visitor.post('/add-device/withdraw');
@@ -42,17 +42,17 @@ describe('adding a device of one’s own', () => {
     expect(await visitor.deps.identity.appPasswords.list('nora')).toEqual([]);
   });
 
-  it('is refused to an account of the stack, with the way out, and makes nothing for it', async () => {
+  it('is refused to a system account, with the next step, and creates nothing for it', async () => {
     const visitor = await portal('svc_gate');
     const html = await visitor.page('/add-device', 404);
-    expect(html).toContain('svc_gate is an account of the stack, not of a person: it enrolls no devices.');
+    expect(html).toContain('svc_gate is a system account and can&#39;t enroll devices.');
     expect((await visitor.post('/add-device')).status).toBe(404);
     expect(await visitor.deps.identity.appPasswords.list('svc_gate')).toEqual([]);
   });
 
-  it('says that nobody can be let in while the identity provider is away', async () => {
+  it('says that no device can be added while the identity provider is unavailable', async () => {
     const visitor = await portal();
     visitor.deps.identity.accounts.named = () => Promise.reject(new AppError('unavailable', 'It does not answer.'));
-    expect(await visitor.page('/add-device', 503)).toContain('Nobody can be let in now: It does not answer.');
+    expect(await visitor.page('/add-device', 503)).toContain('Couldn&#39;t add a device. It does not answer.');
   });
 });

@@ -1,4 +1,4 @@
-// The pages of certificates: finding one, what it is, its files, how it is revoked, and how far the proof is.
+// Tests the pages about certificates: search, details, files, revocation and its confirmation.
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { CoreCertificate } from '../../shared/core/port.ts';
@@ -39,11 +39,11 @@ describe('GET /certificates', () => {
     for (const text of ['NIN', 'roid-1', serial.slice(3, 14), hash.slice(0, 14).toLowerCase()])
       expect(names(await admin.page(`/certificates?search=${encodeURIComponent(text)}`))).toEqual(['ANDROID-1']);
     const none = await admin.page('/certificates?search=%3Cb%3E');
-    expect(none).toContain('has “&lt;b&gt;” in its person, device or number');
+    expect(none).toContain('certificates match “&lt;b&gt;”');
   });
 
   it('says what to do when there is none, and gives pages of fifty', async () => {
-    expect(await admin.page('/certificates')).toContain('A device gets one when it enrolls');
+    expect(await admin.page('/certificates')).toContain('A device gets a certificate when it enrolls');
     for (let at = 0; at < 60; at++) enrolled(`N${at}`);
     expect(names(await admin.page('/certificates?page=2'))).toHaveLength(10);
   });
@@ -97,26 +97,20 @@ describe('GET /certificates', () => {
 });
 
 describe('GET /certificates/{file}', () => {
-  it('shows what it is, by its hash or its file', async () => {
+  it('shows the certificate, by its hash or its file', async () => {
     const certificate = enrolled('"><script>alert(1)</script>');
     const html = await admin.page(pathOf(certificate));
-    for (const text of [
-      'Enrolled by a device',
-      'In force',
-      certificate.serial,
-      certificate.hash,
-      '&lt;script&gt;alert(1)',
-    ])
+    for (const text of ['Enrolled by device', 'Active', certificate.serial, certificate.hash, '&lt;script&gt;alert(1)'])
       expect(html).toContain(text);
     expect(html).not.toMatch(/<script>alert|Files|data-live/);
     expect((await admin.get('/certificates/none')).status).toBe(404);
   });
 
-  it('says that the access of its person ends first', async () => {
+  it('shows that the access of its person expires first', async () => {
     const certificate = enrolled('A', 'bob');
     const soon = Math.floor(world.around.now.getTime() / 1000) + 86_400;
     await world.account({ username: 'bob', attributes: { app_expires: soon } });
-    expect(await admin.page(pathOf(certificate))).toContain('access ends');
+    expect(await admin.page(pathOf(certificate))).toContain('access expires');
   });
 
   it('in the portal is for administrators, and leads back to people', async () => {
@@ -129,7 +123,7 @@ describe('GET /certificates/{file}', () => {
 });
 
 describe('revoking on a page', () => {
-  it('leads back to where one came from, with the word for it, and only to a path of ours', async () => {
+  it('returns to the previous page with the result, and only to a path of ours', async () => {
     const from = async (uid: string, path: string): Promise<string | null> =>
       (await admin.post(`${pathOf(enrolled(uid))}/revoke`, { from: path })).headers.get('location');
     expect(await from('A', '/people/7?x=1#devices')).toBe('/people/7?x=1&done=revoked#devices');
@@ -137,19 +131,19 @@ describe('revoking on a page', () => {
     expect(world.deps.theCore.certificates.every(({ revokedAt }) => revokedAt !== null)).toBe(true);
   });
 
-  it('shows each step of the proof, and what is waited for, until it stands', async () => {
+  it('shows each step, and what it waits for, until the revocation is confirmed', async () => {
     world.deps.theCore.writesList = false;
     const certificate = enrolled('A');
     const answer = await admin.post(`${pathOf(certificate)}/revoke`);
     expect(answer.headers.get('location')).toBe(`${pathOf(certificate)}?done=revoking`);
     const html = await admin.page(pathOf(certificate));
-    expect(html).toContain('Being revoked: the proof is still to come');
-    expect(html).toContain('The revocation list does not name it');
-    expect(html).toContain('Waited for: ');
+    expect(html).toContain('Waiting for confirmation');
+    expect(html).toContain('The revocation list doesn&#39;t contain this certificate');
+    expect(html).toContain('Waiting for: ');
     expect(html).toMatch(/id="certificate" data-live="self"/);
   });
 
-  it('says when something was seen that must not be', async () => {
+  it('shows what contradicts the revocation', async () => {
     const certificate = enrolled('A');
     await admin.post(`${pathOf(certificate)}/revoke`);
     const { certificateStore, now } = world.deps;
@@ -159,14 +153,14 @@ describe('revoking on a page', () => {
     const settled = { state: 'revocation_failed', checkedAt: now().toISOString(), problem, streams: null } as const;
     await certificateStore.settle(other.hash, settled);
     const html = await admin.page(pathOf(other));
-    expect(html).toContain('Not shut out yet: treat the device as connected');
-    expect(html).toContain(`Seen that must not be: ${problem}`);
+    expect(html).toContain('Revocation not confirmed: treat the device as connected');
+    expect(html).toContain(`Problem: ${problem}`);
     const proven = await admin.page(pathOf(certificate));
-    expect(proven).toContain('Shut out, and proven');
-    expect(proven).not.toMatch(/data-live|>Open</);
+    expect(proven).toContain('Revocation confirmed');
+    expect(proven).not.toMatch(/data-live|>Pending</);
   });
 
-  it('refuses for the certificate that Holdfast itself uses, and says why', async () => {
+  it('refuses to revoke the certificate that Holdfast itself uses, and says why', async () => {
     const answer = await admin.post(`${pathOf(enrolled('svc_api', 'svc_api'))}/revoke`);
     expect(answer.status).toBe(409);
     expect(await answer.text()).toContain('Holdfast itself uses the certificate of svc_api');
@@ -178,13 +172,13 @@ describe('issuing by hand', () => {
     const answer = await admin.post('/certificates/new', { username: 'ada', name: 'laptop' });
     expect(answer.status).toBe(303);
     const html = await admin.page(answer.headers.get('location') ?? '');
-    expect(html).toContain('The certificate is issued. Its files are below.');
+    expect(html).toContain('Certificate issued. Download its files below.');
     expect(html).toContain('<code>atakatak</code>');
     const file = /href="(\/api\/ops\/certs\/[^"]*format=p12)"/.exec(html)?.[1] ?? '';
     expect((await admin.get(file)).status).toBe(200);
   });
 
-  it('comes again filled in, with what is wrong beside the field', async () => {
+  it('shows the form again with the entered values and the error beside the field', async () => {
     const answer = await admin.post('/certificates/new', { username: '<b>', name: 'a b' });
     const html = await answer.text();
     expect(answer.status).toBe(422);
@@ -195,12 +189,12 @@ describe('issuing by hand', () => {
     expect((await admin.post('/certificates/new', { username: 'ada', name: 'x' })).status).toBe(409);
   });
 
-  it('hands the file out once where keys are not kept', async () => {
+  it('offers the file once when keys are not stored', async () => {
     world.deps.settings = { ...world.deps.settings, KEEP_CLIENT_KEYS: false };
     const answer = await admin.post('/certificates/new', { username: 'ada', name: 'laptop' });
     const html = await answer.text();
     expect(answer.status).toBe(200);
-    expect(html).toContain('shown nowhere again');
+    expect(html).toContain('It is offered only once');
     expect(html).toMatch(/href="data:application\/x-pkcs12;base64,[^"]+" download="ada~laptop.p12"/);
   });
 });

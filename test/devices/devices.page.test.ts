@@ -1,4 +1,4 @@
-// The page of connected devices: who is there, and how somebody is thrown out in two taps.
+// Tests the page of connected devices: the list, disconnecting, and revoking a certificate.
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { CanaryRun } from '../../shared/devices/port.ts';
@@ -27,13 +27,13 @@ const activeOf = (username: string): number =>
   world.deps.theCore.certificates.filter((each) => each.username === username && each.revokedAt === null).length;
 
 describe('GET /devices', () => {
-  it('says what to do when nobody is connected', async () => {
+  it('says what to do when no device is connected', async () => {
     const html = await admin.page('/devices');
-    expect(html).toContain('No device is connected now.');
-    expect(html).toContain('<a href="/people/new">add one</a>');
+    expect(html).toContain('No devices connected.');
+    expect(html).toContain('<a href="/people/new">add a person</a>');
   });
 
-  it('shows each device with its person, groups as devices see them, team, app and address, and goes on by itself', async () => {
+  it('shows each device with its person, groups as devices see them, team, app and address, and updates itself', async () => {
     const client = world.deps.theCore.online('ada', 'ANDROID-1');
     client.groups = ['Red', 'Blue', 'holdfast_no_group'];
     const html = await admin.page('/devices');
@@ -43,14 +43,14 @@ describe('GET /devices', () => {
     expect(html).toMatch(/id="devices" data-live="self" data-every="5"/);
   });
 
-  it('says of each button which device it is about, to whoever hears it alone', async () => {
+  it('names the device in each button for screen readers', async () => {
     world.deps.theCore.online('ada', 'ANDROID-1');
     const html = await admin.page('/devices');
-    for (const label of ['Shut out…', 'Disconnect…'])
+    for (const label of ['Revoke certificate…', 'Disconnect…'])
       expect(html).toContain(`${label}<span class="silent"> ADA</span></summary>`);
   });
 
-  it('is the same page while nothing but the clock has gone on, and another one when somebody comes', async () => {
+  it('keeps its entity tag while only the clock changes, and gets a new one when a device connects', async () => {
     world.deps.theCore.online('ada');
     const tag = (await admin.get('/devices')).headers.get('etag') ?? '';
     world.around.now = new Date(world.around.now.getTime() + 5_000);
@@ -65,10 +65,10 @@ describe('GET /devices', () => {
     expect(names(await admin.page('/devices?search=rESC'))).toEqual(['ADA']);
     expect(names(await admin.page('/devices?search=198.51'))).toEqual(['BOB']);
     const none = await admin.page('/devices?search=%22%3E%3Cscript%3E');
-    expect(none).toContain('No connected device has “&quot;&gt;&lt;script&gt;”');
+    expect(none).toContain('No devices match “&quot;&gt;&lt;script&gt;”');
   });
 
-  it('gives pages of fifty, with one question to the core', async () => {
+  it('has pages of fifty, with one request to the core', async () => {
     for (let at = 0; at < 120; at++) world.deps.theCore.online('ada', `uid-${at}`).callsign = `N${1000 + at}`;
     const before = world.deps.theCore.calls;
     const html = await admin.page('/devices?page=3');
@@ -85,31 +85,31 @@ describe('GET /devices', () => {
     expect(html).not.toMatch(/<script>alert|<img/);
   });
 
-  it('stays when the core is away, and says so', async () => {
+  it('shows an error while the core is unavailable', async () => {
     world.deps.theCore.mood = 'down';
     const html = await admin.page('/devices');
-    expect(html).toContain('Who is connected cannot be seen now: The core does not answer');
-    expect(html).not.toContain('No device is connected');
+    expect(html).toContain('Couldn&#39;t load the connected devices. The core does not answer');
+    expect(html).not.toContain('No devices connected');
   });
 
-  it('gives a viewer nothing to end', async () => {
+  it('gives a viewer no actions', async () => {
     world.deps.theCore.online('ada');
     const viewer = await visit({ deps: world.deps, around: world.around, username: 'vera' });
     const html = await viewer.page('/devices');
     expect(html).toContain('ADA');
-    expect(html).not.toMatch(/Shut out|Disconnect/);
+    expect(html).not.toMatch(/Revoke certificate|Disconnect/);
   });
 });
 
 describe('ending a connection', () => {
-  it('disconnects, and says that the device may come back', async () => {
+  it('disconnects, and says that the device can reconnect', async () => {
     const { connection } = world.deps.theCore.online('ada', 'ANDROID-1');
     expect(await admin.page('/devices')).toContain(`id="end-${connection}"`);
     const answer = await admin.post('/devices/disconnect', { uid: 'ANDROID-1', username: 'ada' });
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/devices?done=disconnected']);
     expect(world.deps.theCore.clients).toEqual([]);
     expect(await admin.page('/devices?done=disconnected')).toContain(
-      'may come back as long as its certificate is good',
+      'It can reconnect while its certificate is active.',
     );
     expect(world.deps.audit.records.map(({ action }) => action)).toContain('client.disconnect');
   });
@@ -134,7 +134,7 @@ describe('ending a connection', () => {
     },
   );
 
-  it('meets the same device of the same person when it has come back meanwhile', async () => {
+  it('finds the same device of the same person when it has reconnected meanwhile', async () => {
     const { theCore } = world.deps;
     theCore.enrolledByDevice('ada', 'A');
     const { connection } = theCore.online('ada', 'A');
@@ -147,14 +147,14 @@ describe('ending a connection', () => {
     expect(theCore.clients.map(({ username }) => username)).toEqual(['bob']);
   });
 
-  it('says that it has gone by itself', async () => {
+  it('says that the device is no longer connected', async () => {
     for (const path of ['/devices/disconnect', '/devices/shut-out']) {
       const answer = await admin.post(path, { uid: 'gone' });
       expect(answer.headers.get('location')).toBe('/devices?done=gone');
     }
   });
 
-  it('shuts out: the certificate of that device is revoked and its connection ended, others stay', async () => {
+  it('revokes the certificate of that device and ends its connection, others stay', async () => {
     const { theCore } = world.deps;
     theCore.enrolledByDevice('ada', 'ANDROID-1');
     theCore.enrolledByDevice('ada', 'ANDROID-2');
@@ -163,8 +163,8 @@ describe('ending a connection', () => {
     const answer = await admin.post('/devices/shut-out', { uid: 'ANDROID-1', username: 'ada' });
     expect(answer.headers.get('location')).toBe('/devices?done=shut-out&person=ada');
     const html = await admin.page('/devices?done=shut-out&person=ada');
-    expect(html).toContain('The device of ada is shut out');
-    expect(html).toMatch(/If it\s+comes back, deactivate <a href="\/people\?search=ada">ada<\/a>/);
+    expect(html).toContain('Device of ada disconnected and its certificate revoked');
+    expect(html).toMatch(/If it reconnects, deactivate\s+<a href="\/people\?search=ada">ada<\/a>/);
     expect(await admin.page('/devices?done=shut-out&person=%3Cb%3E%20call%20us')).toContain('deactivate the person');
     expect(theCore.certificates.map(({ clientUid, revokedAt }) => [clientUid, revokedAt !== null])).toEqual([
       ['ANDROID-1', true],
@@ -173,7 +173,7 @@ describe('ending a connection', () => {
     expect(theCore.clients.map(({ uid }) => uid)).toEqual(['ANDROID-2']);
   });
 
-  it('takes the only certificate of the person where no uid tells, and never that of somebody else', async () => {
+  it('revokes the only certificate of the person when no uid matches, and never that of another person', async () => {
     const { theCore } = world.deps;
     theCore.enrolledByDevice('ada', '');
     theCore.enrolledByDevice('bob', 'ANDROID-1');
@@ -182,7 +182,7 @@ describe('ending a connection', () => {
     expect([activeOf('ada'), activeOf('bob')]).toEqual([0, 1]);
   });
 
-  it('lets the person choose where nobody can tell, and does nothing before', async () => {
+  it('lets the administrator choose when the certificate is ambiguous, and revokes nothing before', async () => {
     const { theCore } = world.deps;
     theCore.enrolledByDevice('ada', 'A');
     theCore.enrolledByDevice('ada', 'B');
@@ -191,10 +191,10 @@ describe('ending a connection', () => {
     const path = answer.headers.get('location') ?? '';
     expect(path).toBe('/certificates?search=ada&status=active&done=which');
     expect(activeOf('ada')).toBe(2);
-    expect(await admin.page(path)).toContain('which of these certificates the device came with cannot be told');
+    expect(await admin.page(path)).toContain('Holdfast can&#39;t tell which of these certificates the device uses');
   });
 
-  it('says that the proof is still to come', async () => {
+  it('says that the confirmation is pending', async () => {
     world.deps.theCore.writesList = false;
     world.deps.theCore.enrolledByDevice('ada', 'A');
     world.deps.theCore.online('ada', 'A');
@@ -202,7 +202,7 @@ describe('ending a connection', () => {
     expect(answer.headers.get('location')).toBe('/devices?done=shutting-out&person=ada');
   });
 
-  it('shows why it cannot be done, on a page that asks nothing again by itself', async () => {
+  it('shows why it was refused, on a page that does not poll', async () => {
     world.deps.theCore.mood = 'down';
     const answer = await admin.post('/devices/shut-out', { uid: 'A' });
     const html = await answer.text();

@@ -1,7 +1,7 @@
-// The page on which devices are enrolled: what it shows, to whom, where the secret is, and how it goes on by itself.
+// Tests the enrollment page: code, access, secrecy, progress and checks.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { inPageWords } from '../../functions/pages/enrollment/diagnosis-card.tsx';
+import { toPageText } from '../../functions/pages/enrollment/diagnosis-card.tsx';
 import { diagnoseEnrollment } from '../../shared/devices/enrollment/diagnose.ts';
 import type { Account } from '../../shared/identity/port.ts';
 import { visit, type Visitor } from '../pages/page-session.ts';
@@ -30,10 +30,10 @@ const issue = async (): Promise<void> => {
 };
 
 describe('the page that enrolls devices', () => {
-  it('makes no code by being looked at', async () => {
+  it('creates no code when it is opened', async () => {
     const html = await admin.page(path);
-    expect(html).toContain('No code is valid now');
-    expect(html).toContain('Show the code');
+    expect(html).toContain('No active code');
+    expect(html).toContain('Create code');
     expect(await world.deps.identity.appPasswords.list('ada')).toEqual([]);
   });
 
@@ -73,31 +73,31 @@ describe('the page that enrolls devices', () => {
     expect([atak, itak, aware, wintak].map((html = '') => html.match(/class="qr"/g)?.length ?? 0)).toEqual([
       1, 1, 1, 0,
     ]);
-    expect(itak).toContain('iTAK asks for name and password');
+    expect(itak).toContain('iTAK asks for a username and password');
     expect(itak).toContain('enrollment/package?app=itak');
-    expect(wintak).toContain('WinTAK asks for name and password');
+    expect(wintak).toContain('WinTAK asks for a username and password');
     expect(aware).not.toContain('tak://');
     expect(await admin.page(`${path}?app=%22%3E%3Cscript%3E`)).toContain('QR code to scan with ATAK');
   });
 
-  it('does not ask for the package first where a phone trusts the server by itself', async () => {
+  it('offers no package first when devices trust the server without it', async () => {
     await issue();
     world.deps.settings = { ...world.deps.settings, DEPLOY_MODE: 'subdomain' };
     expect(await admin.page(path)).not.toContain('Data package');
     expect(await admin.page(`${path}?app=wintak`)).toContain('Data package');
   });
 
-  it('takes the code back', async () => {
+  it('cancels the enrollment', async () => {
     await issue();
     const answer = await admin.post(`${path}/withdraw`);
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `${path}?done=canceled`]);
     const html = await admin.page(`${path}?done=canceled`);
-    expect(html).toContain('The code is taken back. Devices that were enrolled with it stay.');
-    expect(html).toContain('No code is valid now');
+    expect(html).toContain('Enrollment canceled. Devices that have already enrolled stay connected.');
+    expect(html).toContain('No active code');
     expect(await world.deps.identity.appPasswords.list('ada')).toEqual([]);
   });
 
-  it('says why there is none for somebody who is not active, or without an address', async () => {
+  it('says why it creates no code for an inactive person, or without an address', async () => {
     await world.deps.identity.accounts.change(ada.id, { isActive: false });
     const answer = await admin.post(path);
     expect(answer.status).toBe(409);
@@ -106,12 +106,12 @@ describe('the page that enrolls devices', () => {
     expect(await (await admin.post(path)).text()).toContain('Remedy: set SERVER_ADDRESS.');
   });
 
-  it('ends with the code', async () => {
+  it('stops polling when the code expires', async () => {
     await issue();
     world.around.now = new Date(world.around.now.getTime() + 15 * 60_000);
     const html = await admin.page(path);
-    expect(html).toContain('No code is valid now');
-    expect(html).toContain('No device has enrolled with this code.');
+    expect(html).toContain('No active code');
+    expect(html).toContain('No device enrolled with this code.');
     expect(html).not.toContain('data-live');
   });
 
@@ -126,16 +126,16 @@ describe('the page that enrolls devices', () => {
     expect(html).not.toContain('<script>alert');
   });
 
-  it('goes on without the core, saying what cannot be seen', async () => {
+  it('works without the core, and says what is missing', async () => {
     await issue();
     world.deps.theCore.mood = 'down';
     const html = await admin.page(path);
-    expect(html).toContain('Whether a device has come cannot be seen: The core does not answer');
+    expect(html).toContain('Couldn&#39;t check for enrolled devices. The core does not answer');
     expect(html).toContain('class="qr"');
   });
 });
 
-describe('while a device is waited for', () => {
+describe('while it waits for a device', () => {
   const tagOf = (html: string): string => /data-tag="([^"]*)"/.exec(html)?.[1]?.replaceAll('&quot;', '"') ?? '';
   const isNews = async (tag: string): Promise<boolean> => {
     const answer = await admin.get(`${path}/progress`, { 'if-none-match': tag });
@@ -143,7 +143,7 @@ describe('while a device is waited for', () => {
     return answer.status === 200;
   };
 
-  it('asks for less than the page, and hears of nothing until something is new', async () => {
+  it('polls the progress, which changes only when something is new', async () => {
     await issue();
     const html = await admin.page(path);
     expect(html).toContain('Waiting for the device…');
@@ -170,10 +170,10 @@ describe('while a device is waited for', () => {
     expect(connected).toContain('<strong>Connected as ALPHA 1</strong> since');
     expect(await isNews(tagOf(connected))).toBe(false);
     await world.deps.core.revoke(hash);
-    expect(await admin.page(path)).toContain('ANDROID-7 was enrolled, and is shut out again since');
+    expect(await admin.page(path)).toContain('ANDROID-7 enrolled and was revoked at');
   });
 
-  it('takes nobody else for the device', async () => {
+  it('shows no device of another person', async () => {
     await issue();
     world.deps.theCore.enrolledByDevice('ada-doe', 'OTHER');
     world.deps.theCore.online('bob', 'ANDROID-7');
@@ -183,7 +183,7 @@ describe('while a device is waited for', () => {
     expect(html).toContain('Not connected yet');
   });
 
-  it('says by itself why a device was refused, and what stands in the way', async () => {
+  it('shows why a device was refused, and the check, without a request', async () => {
     await issue();
     const at = world.around.now.toISOString();
     world.deps.theCore.attempts = [
@@ -199,22 +199,22 @@ describe('while a device is waited for', () => {
     const html = await admin.page(path);
     expect(html).toContain('A device was refused');
     expect(html).toContain('The password is wrong.');
-    expect(html).toContain('Last attempts');
+    expect(html).toContain('Recent attempts');
   });
 });
 
 describe('the diagnosis on the page', () => {
-  it('is made when it is asked for', async () => {
+  it('runs on request', async () => {
     await issue();
-    expect(await admin.page(path)).not.toContain('The enrollment port');
+    expect(await admin.page(path)).not.toContain('Enrollment port.');
     const html = await admin.page(`${path}?check=1`);
-    for (const stage of ['The person.', 'The name of the server.', 'The enrollment port.', 'The code.', 'Signing.'])
+    for (const stage of ['Account.', 'Server name.', 'Enrollment port.', 'Code.', 'Signing.'])
       expect(html).toContain(`<strong>${stage}</strong>`);
   });
 
-  it('speaks of pages, not of the API, in times of the stack', async () => {
+  it('names pages instead of API routes, with times in the zone of the stack', async () => {
     const zone = { timeZone: 'Europe/Berlin' };
-    const says = (text: string): string => inPageWords(text, zone);
+    const says = (text: string): string => toPageText(text, zone);
     expect([
       says('Issue it anew: POST /api/users/7/enrollment, and scan the new code.'),
       says('An administrator activates the user (PATCH /api/users/7 with is_active true).'),
@@ -223,21 +223,21 @@ describe('the diagnosis on the page', () => {
       says('Put the user into a channel before devices enroll (PUT /api/users/7/groups).'),
       says('The enrollment ended at 2026-03-04T23:06:07.000Z.'),
     ]).toEqual([
-      'Make a new code, and scan that one.',
+      'Create a new code and scan it.',
       'An administrator activates the user.',
-      'See identity on the overview, and check again when all answer.',
+      'See identity on the overview, then check again when all answer.',
       'See that the core runs, that it listens.',
       'Put the user into a channel before devices enroll.',
       'The enrollment ended at 2026-03-05 00:06.',
     ]);
   });
 
-  it('has no route of the API in anything that can be found', async () => {
+  it('names no API route in any finding', async () => {
     const seen: string[] = [];
     const look = async (): Promise<void> => {
       const found = await diagnoseEnrollment(world.deps, ada);
       for (const text of [found.reason, found.remedy, ...found.checks.map(({ detail }) => detail), ...found.notes])
-        seen.push(inPageWords(text ?? '', world.deps));
+        seen.push(toPageText(text ?? '', world.deps));
     };
     for (const address of ['cot.example.org', '127.0.0.1', undefined]) {
       world.deps.settings = { ...world.deps.settings, SERVER_ADDRESS: address };

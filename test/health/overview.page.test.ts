@@ -43,9 +43,11 @@ describe('the overview', () => {
   it('says nothing of a trend that has not begun, and the size of the database once', async () => {
     await measure();
     const html = await visitor.page('/');
-    expect(html).not.toContain('The trend begins');
+    expect(html).not.toContain('No trend yet');
     expect(words(cardOf(html, 'database')).match(/warning threshold/g)).toBeNull();
-    expect(await visitor.page('/health/database')).toContain('The trend begins within ten minutes.');
+    expect(await visitor.page('/health/database')).toContain(
+      'No trend yet. The first values arrive within 10 minutes.',
+    );
   });
 
   it('counts the checks that are pending after a start', async () => {
@@ -132,7 +134,7 @@ describe('the overview', () => {
     expect(cardOf(html, 'disk')).toContain(
       'role="img" aria-label="fullest disk over time: first 41.5 %, last 41.5 %, lowest 41.5 %, highest 41.5 %"',
     );
-    expect(cardOf(html, 'config')).toContain('aria-label="status over time: ok for 16 minutes; now ok"');
+    expect(cardOf(html, 'config')).toContain('aria-label="status over time: ok for 16 minutes, now ok"');
     expect(html).not.toMatch(/ style=/);
   });
 

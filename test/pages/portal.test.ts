@@ -15,13 +15,13 @@ async function portal(username = 'nora', prepare: (deps: FakeDeps) => void = () 
 }
 
 describe('one’s own devices', () => {
-  it('are an empty list with the way to the first one', async () => {
+  it('are an empty list with a link to add the first one', async () => {
     const html = await (await portal()).page('/');
-    expect(html).toContain('No device of yours may use this server yet.');
+    expect(html).toContain('No devices yet.');
     expect(html).toContain('href="/add-device"');
   });
 
-  it('are one’s own alone, with the callsign of the one that is connected', async () => {
+  it('are only one’s own, with the callsign of a connected one', async () => {
     const { page } = await portal('nora', ({ theCore }) => {
       theCore.enrolledByDevice('nora', 'ANDROID-nora');
       theCore.enrolledByDevice('vera', 'ANDROID-vera');
@@ -57,15 +57,15 @@ describe('one’s own devices', () => {
     expect(html).not.toContain('<img src=x');
   });
 
-  it('are told of a connection of one’s own that belongs to none of the certificates', async () => {
+  it('include connections that match none of the certificates', async () => {
     const html = await (
       await portal('nora', ({ theCore }) => Object.assign(theCore.online('nora', 'unknown'), { callsign: HOSTILE }))
     ).page('/');
-    expect(html).toContain('Also connected with your name');
+    expect(html).toContain('Other connections');
     expect(html).not.toContain('<img src=x');
   });
 
-  it('are shut out by oneself alone, and then stand under what has ended', async () => {
+  it('can be revoked only by their owner, and are then listed as revoked', async () => {
     const visitor = await portal('nora', ({ theCore }) => {
       theCore.enrolledByDevice('nora', 'ANDROID-nora');
       theCore.enrolledByDevice('vera', 'ANDROID-vera');
@@ -77,10 +77,10 @@ describe('one’s own devices', () => {
     expect([own?.revokedAt === null, foreign?.revokedAt]).toEqual([false, null]);
     const refused = await visitor.post(`/my-devices/${encodeURIComponent(foreign?.hash ?? '')}/revoke`);
     expect([refused.status, foreign?.revokedAt]).toEqual([404, null]);
-    expect(await visitor.page('/?done=revoked')).toContain('the server lets it in no more');
+    expect(await visitor.page('/?done=revoked')).toContain('The device can no longer connect.');
   });
 
-  it('are downloaded where a key is kept, by their owner alone', async () => {
+  it('can be downloaded when their key is stored, only by their owner', async () => {
     const visitor = await portal();
     const other = await visit({ username: 'vera', face: 'portal', deps: visitor.deps });
     const context = { deps: visitor.deps, actor: { ...ACTOR, username: 'nora' } };
@@ -92,14 +92,14 @@ describe('one’s own devices', () => {
     expect((await other.get(path)).status).toBe(404);
   });
 
-  it('are shown as they are written down while the core is away, which is said', async () => {
+  it('are shown as Holdfast recorded them while the core is unavailable, with a notice', async () => {
     const visitor = await portal('nora', ({ theCore }) => {
       theCore.enrolledByDevice('nora', 'ANDROID-nora');
     });
     visitor.deps.theCore.mood = 'down';
     const html = await visitor.page('/');
-    expect(html).toContain('The server does not answer, so this list may not be whole');
-    expect(html).not.toContain('No device of yours');
+    expect(html).toContain('This list may be incomplete.');
+    expect(html).not.toContain('No devices yet.');
   });
 
   it('stay the same page, for who polls it, until something changes', async () => {
@@ -114,24 +114,24 @@ describe('one’s own devices', () => {
 });
 
 describe('the account in the portal', () => {
-  it('is told early that it ends', async () => {
+  it('is warned early that it expires', async () => {
     const people = await peopleWorld();
     const { deps, around } = people;
     const { id } = await people.person('ada');
     const seconds = Math.floor(around.now.getTime() / 1000) + 2 * 86_400 + 60;
     const visitor = await visit({ username: 'ada', face: 'portal', deps, around });
     await deps.identity.accounts.changeAttributes(id, { app_expires: seconds });
-    expect(await visitor.page('/')).toContain('Your access ends in 2 days');
+    expect(await visitor.page('/')).toContain('Your access expires in 2 days');
     await deps.identity.accounts.changeAttributes(id, { app_expires: seconds + 30 * 86_400 });
-    expect(await visitor.page('/')).not.toContain('Your access ends');
+    expect(await visitor.page('/')).not.toContain('Your access expires');
   });
 
-  it('that is hidden is told that it is no person’s, and gets no way to add a device', async () => {
+  it('that is hidden is called a system account, and gets no link to add a device', async () => {
     const people = await peopleWorld();
     const { deps, around } = people;
     await people.person('svc_gate');
     const html = await (await visit({ username: 'svc_gate', face: 'portal', deps, around })).page('/');
-    expect(html).toContain('svc_gate is an account of the stack, not of a person.');
+    expect(html).toContain('svc_gate is a system account.');
     expect(html).not.toMatch(/class="button primary" href="\/add-device"/);
   });
 
@@ -155,13 +155,13 @@ describe('the guides', () => {
       '8089',
       deps.theCore.ca,
       '/enrollment/package?app=',
-      'When it fails',
+      'Troubleshooting',
     ])
       expect(html).toContain(fact);
     expect(html.match(/<h1>/g)).toHaveLength(1);
   });
 
-  it('put the package first where no device trusts the server by itself', async () => {
+  it('put the package first when devices don’t trust the server without it', async () => {
     const titles = async (values: Record<string, string>): Promise<string[]> => {
       const { deps, around } = await peopleWorld({ SERVER_ADDRESS: 'cot.example.org', ...values });
       const html = await (await visit({ username: 'nora', face: 'portal', deps, around })).page('/guides/atak');
@@ -171,14 +171,14 @@ describe('the guides', () => {
     expect((await titles({ DEPLOY_MODE: 'subdomain' }))[0]).toBe('1. Scan the code');
   });
 
-  it('are there while the CA cannot be read, and say so; for another app there is none', async () => {
+  it('work without the CA and say so, and answer 404 for an unknown app', async () => {
     const visitor = await portal();
     visitor.deps.coreAuthority.certificate = () => Promise.reject(new AppError('unavailable', 'ca.pem is missing'));
-    expect(await visitor.page('/guides')).toContain('The fingerprint of the CA cannot be read now: ca.pem is missing');
-    expect(await visitor.page('/guides/constructor', 404)).toContain('There is no guide for this app');
+    expect(await visitor.page('/guides')).toContain('Couldn&#39;t read the CA fingerprint. ca.pem is missing');
+    expect(await visitor.page('/guides/constructor', 404)).toContain('No guide for this app');
   });
 
-  it('say that nothing can be set up while the server has no address', async () => {
+  it('say that devices can’t be set up while the server has no address', async () => {
     expect(await (await portal()).page('/guides/itak')).toContain('SERVER_ADDRESS');
   });
 });

@@ -19,7 +19,7 @@ const changing = (visitor: Visitor, fields: Record<string, string> = {}): Promis
   visitor.post('/account/password', { current: PASSWORD, password: NEXT, again: NEXT, ...fields });
 
 describe('the page of one’s own account', () => {
-  it('says who one is: role, groups and the end of the access, whatever is in the names', async () => {
+  it('shows role, groups and expiry, and hostile names as text', async () => {
     const people = await peopleWorld();
     const { deps, around } = people;
     const { id } = await people.person('ada', ['core_Blue', 'core_"><img src=x>']);
@@ -29,16 +29,16 @@ describe('the page of one’s own account', () => {
     expect(html).toContain('core_&quot;&gt;&lt;img src=x&gt;, core_Blue');
     expect(html).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
     expect(html).not.toContain(HOSTILE);
-    expect(html).toContain('None: you see what is your own');
+    expect(html).toContain('Member: you can manage your own devices and password');
     expect(html).toContain('2030-03-17 17:46');
   });
 
-  it('is there without the identity provider, and says what is missing', async () => {
+  it('works without the identity provider, and says what is missing', async () => {
     const visitor = await nora();
     visitor.deps.identity.accounts.named = () => Promise.reject(new AppError('unavailable', 'It does not answer.'));
     const html = await visitor.page('/account');
-    expect(html).toContain('The identity provider does not answer, so this may not be whole');
-    expect(html).toContain('Where you are signed in');
+    expect(html).toContain('Couldn&#39;t load the whole profile. It does not answer.');
+    expect(html).toContain('<h2>Sessions</h2>');
   });
 });
 
@@ -55,9 +55,19 @@ describe('changing one’s own password', () => {
   });
 
   it.each([
-    ['that is not typed twice the same', { again: 'something else here' }, 'again', 'not the same as the new password'],
+    [
+      'that is not typed twice the same',
+      { again: 'something else here' },
+      'again',
+      'It must match the new password. Type both again.',
+    ],
     ['that is too short', { password: 'short', again: 'short' }, 'password', 'at least 12'],
-    ['after a wrong one', { current: 'no-such-secret' }, 'current', 'is not your password; nothing was changed'],
+    [
+      'after a wrong one',
+      { current: 'no-such-secret' },
+      'current',
+      'This is not your current password. Nothing was changed',
+    ],
   ])('to one %s is refused beside the field, with nothing that was typed', async (_, fields, name, words) => {
     const visitor = await nora();
     const answer = await changing(visitor, fields);
@@ -68,7 +78,7 @@ describe('changing one’s own password', () => {
     expect((await visitor.get('/account')).status).toBe(200);
   });
 
-  it('counts wrong ones for the lock-out, and says how long it lasts', async () => {
+  it('counts wrong ones for the lockout, and says how long it lasts', async () => {
     const visitor = await nora();
     for (let time = 0; time < 10; time++) await changing(visitor, { current: 'no' });
     const answer = await changing(visitor);
@@ -89,11 +99,11 @@ describe('one’s own sessions', () => {
     expect(html).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
     expect(html).not.toContain(HOSTILE);
     expect(html).toContain('192.0.2.99');
-    expect(html.match(/\(this one\)/g)).toHaveLength(1);
+    expect(html.match(/\(current\)/g)).toHaveLength(1);
     expect(html.match(/\/account\/sessions\/[^"]+\/end"/g)).toHaveLength(1);
   });
 
-  it('end one by one, also when one has ended already, and nobody ends those of others', async () => {
+  it('end one by one, also one that has already ended, and never those of others', async () => {
     const { deps, around } = await peopleWorld();
     const [visitor] = await Promise.all([visit({ username: 'nora', deps, around }), visit({ username: 'vera', deps })]);
     await visit({ username: 'nora', deps, around });
@@ -124,6 +134,6 @@ describe('the name of a browser', () => {
     ['Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/129.0 Safari/537.36 Edg/129.0', 'Edge on Windows'],
     ['Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/129.0 Safari/537.36', 'Chrome on Linux'],
     ['curl/8.9', 'curl/8.9'],
-    ['', 'Unknown program'],
+    ['', 'Unknown browser'],
   ])('%j is %s', (userAgent, name) => expect(browserName(userAgent)).toBe(name));
 });

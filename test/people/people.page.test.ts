@@ -6,7 +6,7 @@ const HOSTILE = '<script>alert(1)</script>"><img src=x>';
 const inDays = (now: Date, days: number): number => Math.floor(now.getTime() / 1000) + days * 86_400;
 
 describe('the page of people', () => {
-  it('shows who may come in, until when, in which groups and with which role', async () => {
+  it('shows people with status, expiry, groups and role', async () => {
     const { world, page } = await peopleVisit();
     const soon = inDays(world.around.now, 1) - 1;
     await world.account({ username: 'ada', name: 'Ada Lindt', groups: ['core_A', 'core_B', 'core_C', 'core_D'] });
@@ -15,15 +15,15 @@ describe('the page of people', () => {
     const { id } = await world.account({ username: 'dora', name: '' });
     await world.deps.identity.accounts.change(id, { isActive: false });
     const text = textOf(await page('/people'));
-    expect(text).toMatch(/Ada Lindt ada May come in core_A core_B core_C and 1 more/);
-    expect(text).toMatch(/Ben ben Ends soon until \d{4}-\d\d-\d\d \d\d:\d\d/);
+    expect(text).toMatch(/Ada Lindt ada Active core_A core_B core_C and 1 more/);
+    expect(text).toMatch(/Ben ben Expires soon until \d{4}-\d\d-\d\d \d\d:\d\d/);
     expect(text).toMatch(/Cleo cleo Expired/);
     expect(text).toMatch(/dora dora Deactivated/);
-    expect(text).toMatch(/vera vera May come in Viewer/);
+    expect(text).toMatch(/vera vera Active Viewer/);
     expect(text).not.toContain('svc_');
   });
 
-  it('finds by name, user name and address, and offers to create whoever is not there under the name that was searched', async () => {
+  it('searches name, username and email, and offers to add a person under the searched name', async () => {
     const { world, page } = await peopleVisit();
     await world.account({ username: 'ada', name: 'Ada Lindt', email: 'lind@example.org' });
     for (const search of ['LINDT', 'ada', 'lind@']) {
@@ -31,14 +31,14 @@ describe('the page of people', () => {
       expect([html.includes('Ada Lindt'), html.includes('>vera<')]).toEqual([true, false]);
     }
     const html = await page('/people?search=Zo%C3%AB%20M%C3%BCller');
-    expect(html).toContain('Nobody is called “Zoë Müller”.');
+    expect(html).toContain('No people match “Zoë Müller”.');
     const path = /href="(\/people\/new\?name=[^"]+)"/.exec(html)?.[1] ?? '';
     const form = await page(path);
     expect(form).toContain('value="Zoë Müller"');
     expect(form).toContain('value="zoe.muller"');
   });
 
-  it('is narrowed by the provider: nobody is read to be left out', async () => {
+  it('is filtered by the identity provider', async () => {
     const { world, page } = await peopleVisit();
     await world.account({ username: 'ada', attributes: { app_expires: inDays(world.around.now, 3) } });
     await world.account({ username: 'late', attributes: { app_expires: inDays(world.around.now, 30) } });
@@ -61,13 +61,13 @@ describe('the page of people', () => {
     expect(await page('/people?search=p&page=9')).toContain('href="/people?search=p&amp;page=2"');
   });
 
-  it('shows programs and hidden accounts when they are asked for, in the console alone', async () => {
+  it('shows service and hidden accounts on request, only in the console', async () => {
     const atConsole = await peopleVisit();
     await atConsole.world.account({ username: 'svc_relay', kind: 'service' });
     expect(await atConsole.page('/people')).not.toContain('svc_relay');
     expect(await atConsole.page('/people?include=hidden')).toContain('svc_relay');
     const path = await atConsole.pathOf('svc_relay');
-    expect(textOf(await atConsole.page(path))).toContain('belongs to a program or to administration');
+    expect(textOf(await atConsole.page(path))).toContain('belongs to a program or the stack');
     expect(await atConsole.page(path)).not.toContain(`action="${path}/`);
     expect((await atConsole.post(`${path}/deactivate`)).status).toBe(404);
 
@@ -78,27 +78,27 @@ describe('the page of people', () => {
     await atPortal.page(await atPortal.pathOf('svc_relay'), 404);
   });
 
-  it('offers nothing to a viewer that only an administrator may do', async () => {
+  it('offers a viewer no actions of administrators', async () => {
     const { page, pathOf } = await peopleVisit({ username: 'vera' });
     expect(await page('/people?search=zed')).not.toContain('/people/new');
     const html = await page(await pathOf('nora'));
     expect(html).not.toMatch(/<form method="post" action="\/people/);
-    expect(textOf(html)).toContain('Role Member: own devices');
+    expect(textOf(html)).toContain('Role Member: manages own devices');
   });
 
-  it('says what is missing while the provider is away', async () => {
+  it('says what is missing while the identity provider is unavailable', async () => {
     const { world, page } = await peopleVisit();
     world.deps.identity.accounts.list = async () => {
       throw new AppError('unavailable', 'The identity provider does not answer.');
     };
     const html = await page('/people', 503);
-    expect(html).toContain('The list is not here now: The identity provider does not answer.');
+    expect(html).toContain('Couldn&#39;t load the list. The identity provider does not answer.');
     expect(html).toContain('role="search"');
   });
 });
 
-describe('creating a person', () => {
-  it('makes one with groups, a new group and an end, and leads to the device', async () => {
+describe('adding a person', () => {
+  it('adds a person with groups, a new group and an expiry, and leads to the device', async () => {
     const { world, post, page } = await peopleVisit();
     await world.deps.identity.groups.create('core_Blue');
     const answer = await post('/people/new', {
@@ -115,32 +115,32 @@ describe('creating a person', () => {
     // To the minute, as it was offered.
     expect(ann.attributes).toEqual({ app_expires: Math.floor(inDays(world.around.now, 2) / 60) * 60 });
     const html = await page(`/people/${ann.id}?done=created`);
-    expect(html).toContain('Created. Next: enroll a device.');
+    expect(html).toContain('Person added. Next, add a device.');
     expect(html).toContain(`href="/people/${ann.id}/enrollment"`);
   });
 
-  it('leads to the code at once where that is asked for', async () => {
+  it('leads to the code on request', async () => {
     const { world, post, page } = await peopleVisit();
     world.deps.settings = { ...world.deps.settings, SERVER_ADDRESS: 'cot.example.org' };
     const answer = await post('/people/new', { name: 'Ann', username: 'ann', ends: 'never', next: 'code' });
     const { id } = await world.named('ann');
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `/people/${id}/enrollment?done=created`]);
     const html = await page(`/people/${id}/enrollment?done=created`);
-    expect(html).toContain('The person is created.');
+    expect(html).toContain('Person added.');
     expect(html).toContain('QR code to scan with ATAK');
   });
 
-  it('creates the person also where no code can be issued, and offers it again', async () => {
+  it('adds the person also when no code can be created, and offers it again', async () => {
     const { world, post, page } = await peopleVisit();
     world.deps.coreAuthority.certificate = () => Promise.reject(new AppError('unavailable', 'The CA is away.'));
     const answer = await post('/people/new', { name: 'Ann', username: 'ann', ends: 'never', next: 'code' });
     expect(answer.status).toBe(303);
     const html = await page(answer.headers.get('location') ?? '');
     expect(html).toContain('The CA is away.');
-    expect(html).toContain('Show the code');
+    expect(html).toContain('Create code');
   });
 
-  it('suggests a user name where none was given, and keeps all that was filled in', async () => {
+  it('suggests a missing username, and keeps the entered values', async () => {
     const { world, post } = await peopleVisit();
     await world.deps.identity.groups.create('core_Blue');
     const answer = await post('/people/new', { name: 'Jörg Groß', groups: ['core_Blue'], ends: 'days-7' });
@@ -152,7 +152,7 @@ describe('creating a person', () => {
     expect(html).toMatch(/<option value="days-7" selected/);
   });
 
-  it('says all that is wrong beside its field, and makes nothing', async () => {
+  it('shows all errors beside their fields, and adds nothing', async () => {
     const { world, post } = await peopleVisit();
     const answer = await post('/people/new', {
       name: 'x',
@@ -165,12 +165,12 @@ describe('creating a person', () => {
     const html = await answer.text();
     expect(answer.status).toBe(422);
     for (const field of ['username', 'email', 'ends', 'new_group']) expect(html).toContain(`id="${field}-fault"`);
-    expect(html).toContain('2020-01-01 10:00 is past; choose a time to come');
+    expect(html).toContain('2020-01-01 10:00 is in the past. Choose a later time.');
     expect(await world.deps.identity.groups.list('core_a')).toEqual([]);
     expect(await world.deps.identity.accounts.named('svc_x')).toBeUndefined();
   });
 
-  it('says that a name is taken, and makes no group for nobody', async () => {
+  it('says that a username is taken, and adds no group for a refused person', async () => {
     const { world, post } = await peopleVisit();
     const answer = await post('/people/new', { name: 'V', username: 'VERA', new_group: 'Green', ends: 'never' });
     const html = await answer.text();
@@ -186,7 +186,7 @@ describe('creating a person', () => {
     ).toBe(303);
   });
 
-  it('ticks the group that was made before the person could not be', async () => {
+  it('selects the group that was added before the person was refused', async () => {
     const { world, post } = await peopleVisit();
     world.deps.identity.accounts.create = () => Promise.reject(new AppError('unavailable', 'It does not answer.'));
     const answer = await post('/people/new', { name: 'W', username: 'w', new_group: 'Green', ends: 'never' });
@@ -194,7 +194,7 @@ describe('creating a person', () => {
     expect(tickedIn(await answer.text())).toEqual(['core_Green']);
   });
 
-  it('shows hostile names as what they are', async () => {
+  it('shows hostile names as text', async () => {
     const { world, page, post } = await peopleVisit();
     await world.account({ username: 'eve', name: HOSTILE, groups: ['core_"quoted" \'group\' <b>'] });
     const { id } = await world.named('eve');

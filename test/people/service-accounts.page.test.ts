@@ -22,26 +22,26 @@ async function withAccount(username = 'webadmin'): Promise<[Visitor, path: strin
 }
 
 describe('the pages of the service accounts', () => {
-  it('make one with its groups and its certificate, and show where to download it', async () => {
+  it('add an account with its groups and certificate, and offer the download', async () => {
     const [visitor, path] = await withAccount();
     const html = await visitor.page(`${path}?done=made`);
-    expect(html).toContain('The account is made.');
+    expect(html).toContain('Account added.');
     expect(html).toContain('href="/api/ops/certs/svc_sensor.p12/download"');
     expect(html).toContain('atakatak');
     expect(html).toContain('core_Blue');
     const list = await visitor.page(LIST);
-    expect(list).toMatch(/svc_sensor.*core_Blue.*In force/s);
+    expect(list).toMatch(/svc_sensor.*core_Blue.*Active/s);
     expect((await visitor.get('/api/ops/certs/svc_sensor.p12/download')).status).toBe(200);
   });
 
-  it('hand the key out at once where keys are not kept, and never again', async () => {
+  it('offer the key only once when keys are not stored', async () => {
     const visitor = await holder({ KEEP_CLIENT_KEYS: 'false' });
     const answer = await visitor.post(LIST, { name: 'sensor', kind: 'data' });
     const html = await answer.text();
     expect([answer.status, answer.headers.get('cache-control')]).toEqual([201, 'no-store']);
     expect(html).toMatch(/href="data:application\/x-pkcs12;base64,[\w+/=]+" download="svc_sensor\.p12"/);
     const one = await visitor.page(`${LIST}/${await idOf(visitor, 'svc_sensor')}`);
-    expect(one).toContain('no key of it is kept here');
+    expect(one).toContain('because its key is not stored');
     expect(one).not.toContain('base64');
   });
 
@@ -65,19 +65,21 @@ describe('the pages of the service accounts', () => {
     },
   );
 
-  it('tell of the account of management that a file is its certificate where the core has no record of it', async () => {
+  it('name the file of svc_api when the core has no record of its certificate', async () => {
     const visitor = await holder();
     await visitor.deps.identity.accounts.create({ username: 'svc_api', name: 'api', kind: 'service' });
     const list = await visitor.page(LIST);
-    expect(list).toMatch(/svc_api.*Made at the start/s);
+    expect(list).toMatch(/svc_api.*Created at startup/s);
     expect(list).not.toMatch(/svc_api(?:(?!svc_).)*No certificate/s);
     const one = await visitor.page(`${LIST}/${await idOf(visitor, 'svc_api')}`);
-    expect(one).toContain('svc_api.p12, made at the start');
+    expect(one).toContain('svc_api.p12, created at startup');
   });
 
-  it('say what deleting does, ask once, and show that the account is out', async () => {
+  it('confirm a deletion with its consequences, and show the deleted account', async () => {
     const [visitor, path] = await withAccount();
-    expect(await visitor.page(path)).toMatch(/<details[^>]*>.*cut off at once.*revoked for good.*Delete svc_sensor</s);
+    expect(await visitor.page(path)).toMatch(
+      /<details[^>]*>.*disconnected immediately.*revoked permanently.*Delete svc_sensor</s,
+    );
     const answer = await visitor.post(`${path}/delete`);
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `${path}?done=deleted`]);
     const html = await visitor.page(`${path}?done=deleted`);
@@ -94,19 +96,19 @@ describe('the pages of the service accounts', () => {
     const list = await visitor.page(LIST);
     expect(list).toContain('part of the stack');
     expect(list).not.toContain('svc_canary');
-    expect(await visitor.page(`${LIST}/${id}`)).toContain('It cannot be deleted here.');
+    expect(await visitor.page(`${LIST}/${id}`)).toContain('You can&#39;t delete it here.');
     const answer = await visitor.post(`${LIST}/${id}/delete`);
     expect([answer.status, await answer.text()]).toEqual([409, expect.stringContaining('belongs to the stack itself')]);
   });
 
-  it('are there while the core is away, and say what is missing and why', async () => {
+  it('work while the core is unavailable, and say what is missing and why', async () => {
     const [visitor, path] = await withAccount();
     visitor.deps.core.certificates = async () => {
       throw new AppError('unavailable', 'The core does not answer.');
     };
     for (const place of [LIST, path]) {
       const html = await visitor.page(place);
-      expect(html).toMatch(/written (?:them|it) down.*The core does not answer\./s);
+      expect(html).toMatch(/as Holdfast recorded (?:them|it).*The core does not answer\./s);
       expect(html).toContain('svc_sensor');
     }
   });

@@ -19,35 +19,35 @@ beforeEach(async () => {
   visitor = { ...visitor };
 });
 
-describe('the page of lock-outs', () => {
-  it('shows who waits, for how long, and lets them in again when asked once', async () => {
+describe('the lockouts page', () => {
+  it('shows the locked-out addresses with their time left, and unlocks them after a confirmation', async () => {
     const html = await visitor.page('/lockouts');
     expect(html).toContain('<code class="whole">192.0.2.66</code>');
     expect(html).toContain('5 minutes left');
-    expect(html).toContain('Let 2001:db8:0:1::/64 try again');
+    expect(html).toContain('Unlock 2001:db8:0:1::/64');
     expect(html).toContain('data-live="self"');
   });
 
-  it('says so when nobody is', async () => {
+  it('says that there are no lockouts', async () => {
     visitor.deps.authenticator.lockouts = async () => [];
-    expect(await visitor.page('/lockouts')).toContain('Nobody is locked out.');
+    expect(await visitor.page('/lockouts')).toContain('No lockouts.');
   });
 
-  it.each(LOCKED.map(({ address }) => address))('lets %s try again, and writes down who did it', async (address) => {
+  it.each(LOCKED.map(({ address }) => address))('unlocks %s and audits it', async (address) => {
     const answer = await visitor.post('/lockouts/release', { address });
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/lockouts?done=released']);
     expect(released).toEqual([address]);
     expect(visitor.deps.audit.records.at(-1)).toMatchObject({ action: 'lockout.release', target: address });
-    expect(await visitor.page('/lockouts?done=released')).toContain('may try again at once');
+    expect(await visitor.page('/lockouts?done=released')).toContain('Address unlocked.');
   });
 
-  it('says so when it was free already', async () => {
+  it('says that an address was not locked out', async () => {
     const answer = await visitor.post('/lockouts/release', { address: '192.0.2.1' });
     expect(answer.headers.get('location')).toBe('/lockouts?done=free');
-    expect(await visitor.page('/lockouts?done=free')).toContain('was not locked any more');
+    expect(await visitor.page('/lockouts?done=free')).toContain('was no longer locked out');
   });
 
-  it('lets nobody in without an address', async () => {
+  it('refuses a form without an address', async () => {
     expect((await visitor.post('/lockouts/release')).status).toBe(422);
     expect(released).toEqual([]);
   });

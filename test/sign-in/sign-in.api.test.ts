@@ -95,13 +95,13 @@ describe('GET /sign-in', () => {
     expect(html).not.toContain('<b>');
   });
 
-  it('says why one is here again, in sentences of its own alone', async () => {
+  it('shows only its own notices', async () => {
     const { deps, get, signIn } = started();
     const messagesOf = async (path: string, query: Requested = {}): Promise<string | undefined> =>
       /<p class="notice" role="status">([^<]*)</.exec(await (await get(path, query)).text())?.[1];
     expect(await messagesOf('/sign-in')).toBeUndefined();
     expect(await messagesOf('/sign-in?done=signed-out')).toBe('You are signed out.');
-    expect(await messagesOf('/sign-in?done=password')).toMatch(/password is changed[^]*Sign in with the new one/);
+    expect(await messagesOf('/sign-in?done=password')).toMatch(/Password changed[^]*Sign in with your new password/);
     for (const word of ['constructor', '<b>hello</b>', 'Send%20your%20password'])
       expect(await messagesOf(`/sign-in?done=${word}`)).toBeUndefined();
     const cookie = cookieOf(await signIn());
@@ -109,10 +109,10 @@ describe('GET /sign-in', () => {
     expect(await messagesOf('/sign-in?return_to=/people', { cookie })).toMatch(/^Your session has ended/);
   });
 
-  it('names the stack, and says at which of the two faces one is', async () => {
+  it('names the stack, and console or portal', async () => {
     const app = createApp(fakeDeps());
     for (const [face, words] of [
-      ['console', '>Console of Holdfast on <strong>cot.example.org</strong>'],
+      ['console', '>Holdfast console on <strong>cot.example.org</strong>'],
       ['portal', '>Holdfast on <strong>cot.example.org</strong>'],
     ] as const)
       expect(await (await app.request('/sign-in', {}, { ...CONNECTION, face })).text()).toContain(words);
@@ -217,7 +217,7 @@ describe('POST /sign-in', () => {
     const response = await signIn();
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '900']);
     const html = await response.text();
-    expect(html).toContain('Too many wrong passwords came from your address');
+    expect(html).toContain('Your address is locked out after too many wrong passwords');
     expect(html).toMatch(/<time class="countdown"[^>]*data-left="900">15 minutes left<\/time>/);
     expect(html).toContain('./scripts/unlock.sh 192.0.2.7');
     expect(html).toMatch(/<form method="post" action="\/sign-in">[^]*value="vera"/);

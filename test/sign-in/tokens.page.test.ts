@@ -7,7 +7,7 @@ const input = (more: object = {}) => ({ name: 'Nightly', scope: 'read', days: '3
 const textOf = (html: string): string => /<code id="token">(hft_[\w-]+)</.exec(html)?.[1] ?? '';
 
 describe('the page of the API tokens', () => {
-  it('shows the text of a new token on the answer to the form, which nothing keeps, and never again', async () => {
+  it('shows the text of a new token once, in a response that is not cached', async () => {
     const { post, page, deps, around } = await visit();
     const answer = await post('/tokens', input());
     expect([answer.status, answer.headers.get('cache-control')]).toEqual([201, 'no-store']);
@@ -18,7 +18,7 @@ describe('the page of the API tokens', () => {
       expiresAt: new Date(around.now.getTime() + 30 * DAY_MS).toISOString(),
     });
     expect(html).toContain('data-copy="token"');
-    expect(html).toContain('it is never shown again');
+    expect(html).toContain('It is shown only once');
     const list = await page('/tokens');
     expect(list).toContain('Nightly');
     expect(list).not.toContain(textOf(html));
@@ -28,7 +28,7 @@ describe('the page of the API tokens', () => {
     ]);
   });
 
-  it('makes one token of a form that is sent twice, and says that its text is gone', async () => {
+  it('creates one token of a form that is submitted twice, and says that its text is gone', async () => {
     const { post, page, deps } = await visit();
     const id = /name="id" value="([\da-f-]{36})"/.exec(await page('/tokens'))?.[1] ?? '';
     expect((await post('/tokens', { ...input(), id })).status).toBe(201);
@@ -59,28 +59,28 @@ describe('the page of the API tokens', () => {
     if (field !== 'name') expect(html).toContain('value="A &amp; B"');
   });
 
-  it('revokes one, whoever made it, after it has asked; again is no mistake', async () => {
+  it('revokes the token of any person after a confirmation, and accepts a repeated request', async () => {
     const { post, page, deps } = await visit();
     const expiresAt = '2099-01-01T00:00:00.000Z';
     const { id, text } = await deps.signIns.createToken({ name: 'x"y', scope: 'users', owner: 'vera', expiresAt });
     const html = await page('/tokens');
-    expect(html).toMatch(/<details[^>]*>.*This cannot be taken back.*Revoke x&quot;y<\/button>/s);
+    expect(html).toMatch(/<details[^>]*>.*You can&#39;t undo this.*Revoke x&quot;y<\/button>/s);
     for (let time = 0; time < 2; time += 1) {
       const answer = await post(`/tokens/${id}/revoke`);
       expect([answer.status, answer.headers.get('location')]).toEqual([303, '/tokens?done=revoked']);
     }
     expect(await deps.signIns.recognise('token', text)).toBeUndefined();
-    expect(await page('/tokens?done=revoked')).toContain('The token is revoked');
+    expect(await page('/tokens?done=revoked')).toContain('Token revoked');
   });
 
-  it('says what a token is for where there is none, marks those that end soon, and has pages of 50', async () => {
+  it('explains tokens when there are none, marks those that expire soon, and has pages of 50', async () => {
     const { page, deps, around } = await visit();
-    expect(await page('/tokens')).toContain('No program has a token.');
+    expect(await page('/tokens')).toContain('No tokens yet.');
     const expiresAt = new Date(around.now.getTime() + DAY_MS).toISOString();
     for (let made = 0; made < 51; made += 1)
       await deps.signIns.createToken({ name: `t${made}`, scope: 'read', owner: 'vera', expiresAt });
     const html = await page('/tokens');
-    expect(html.match(/Ends soon/g)).toHaveLength(50);
+    expect(html.match(/Expires soon/g)).toHaveLength(50);
     expect(html).toContain('1 to 50 of 51');
     expect(await page('/tokens?page=2')).toContain('<bdi>t0</bdi>');
   });
