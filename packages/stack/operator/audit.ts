@@ -245,7 +245,7 @@ async function prune({ before, yes }: AuditArguments, { databaseUrl, key }: Audi
 }
 
 function prunedText({ records, oldest, newest }: Prunable, action: string, before: string): string {
-  if (records === 0) return `No records before ${before} can be removed.\n`;
+  if (records === 0) return `No records before ${before.slice(0, 10)} can be removed.\n`;
   return `${action}: ${counted(records, 'record')}, from ${String(oldest)} to ${String(newest)}.\n`;
 }
 

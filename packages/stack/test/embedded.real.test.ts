@@ -95,7 +95,7 @@ describe('secrets', () => {
     };
     const [http, ldap] = ['http://127.0.0.1:1', 'ldap://127.0.0.1:1'];
     expect(messagesOf({ IDENTITY_URL: http })).toEqual([
-      expect.stringMatching(/^IDENTITY_URL is set and LDAP_URL is not/),
+      expect.stringMatching(/^IDENTITY_URL is set but LDAP_URL is not/),
     ]);
     expect(messagesOf({ LDAP_URL: ldap })).toEqual([expect.stringMatching(/^LDAP_URL is set and IDENTITY_URL is not/)]);
     expect([messagesOf({}), messagesOf({ IDENTITY_URL: http, LDAP_URL: ldap })]).toEqual([[], []]);

@@ -74,7 +74,7 @@ describe('the audit log of a stack', () => {
     expect(broken.output).toMatch(
       /NOT intact[^]*changed or missing record: \d+\.[^]*Remedy: .*audit-head\.json[^]*docs\/audit\.md/,
     );
-    expect(broken.output).toContain(` is ${seq}.`);
+    expect(broken.output).toContain(`: ${seq}.`);
     const refused = await audit('prune', '--before', '2026-01-01', '--yes');
     expect([refused.code, refused.output]).toEqual([
       1,
@@ -108,15 +108,15 @@ describe('the audit log of a stack', () => {
     await ask('/api/settings', { headers: { authorization: basic(VERA, 'wrong') } });
     expect(await (await ask('/api/audit/verify')).json()).toMatchObject({ ok: true, records: 3 });
     const nothing = await audit('prune', '--before', '2020-01-15', '--yes');
-    expect([nothing.code, nothing.output]).toEqual([0, expect.stringMatching(/^No record from before/)]);
+    expect([nothing.code, nothing.output]).toEqual([0, expect.stringMatching(/^No records before 2020-01-15 /)]);
   });
 
   it.skipIf(stands).each([
-    [['verify', '--before', '2020-01-01'], 2, /belong to prune/],
-    [['prune'], 2, /prune needs a day/],
-    [['prune', '--before', '2999-01-01'], 2, /lies in the future/],
-    [['prune', '--before', 'yesterday'], 2, /must be a day as YYYY-MM-DD/],
-    [['burn'], 2, /burn is no command/],
+    [['verify', '--before', '2020-01-01'], 2, /are options of prune/],
+    [['prune'], 2, /prune needs a date/],
+    [['prune', '--before', '2999-01-01'], 2, /is in the future/],
+    [['prune', '--before', 'yesterday'], 2, /must be a date as YYYY-MM-DD/],
+    [['burn'], 2, /Unknown command: burn/],
     [[], 2, /verify or prune/],
     [['verify', '--nonsense'], 2, /--nonsense/],
   ])('says how audit.sh is used to %j', async (args, code, text) => {
