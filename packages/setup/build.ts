@@ -1,5 +1,5 @@
-// Bundles the programs of Holdfast into dist/. Each file is written beside its place and renamed, so that a program
-// that starts meanwhile reads the old one or the new one.
+// Bundles the programs of Holdfast into dist/. Replaces each file atomically, so that a program that starts
+// meanwhile reads a complete old or new file.
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ interface Output {
   contents: Uint8Array;
 }
 
-/** Entry files in scripts/, beside management, each a program of its own. */
+/** Entry files in scripts/, except management. Each is a separate program. */
 const PROGRAMS = [
   'answers',
   'audit',
@@ -50,7 +50,7 @@ const repairs: Plugin = {
       contents: repairPostgres(readFileSync(path, 'utf8')),
       loader: 'js',
     }));
-    // Messages in fifty languages that nobody asks for: half a megabyte in memory.
+    // Leaves out zod's messages in fifty languages: half a megabyte of memory.
     builder.onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({
       contents: "export { default as en } from './en.js';",
       loader: 'js',
@@ -74,8 +74,8 @@ export async function buildPrograms(home: string): Promise<void> {
   };
   const entryPoints = PROGRAMS.map((name) => `scripts/${name}.ts`);
   const programs = await build({ ...onNode, entryPoints });
-  // What it imports when it is needed lies in files of its own: their text alone would cost it megabytes. An old one stays for
-  // the process that still runs the old program.
+  // Dynamic imports are separate files: loading all of them would cost megabytes. Old files stay for processes that
+  // still run the old program.
   const management = await build({ ...onNode, entryPoints: ['scripts/management.ts'], splitting: true });
   const worker = await build({
     ...shared,
@@ -95,7 +95,7 @@ export async function buildPrograms(home: string): Promise<void> {
   }
 }
 
-/** What pages load. */
+/** Script and style of the pages. */
 async function bundledPages(home: string, dist: string): Promise<Output[]> {
   const { outputFiles } = await build({
     absWorkingDir: home,
@@ -117,7 +117,7 @@ async function bundledPages(home: string, dist: string): Promise<Output[]> {
 
 function sharedOptions(home: string, dist: string, pages: readonly Output[]): Options {
   const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { version: string };
-  // It stands in the address of what pages load, so that a browser keeps it until it changes.
+  // Part of the URLs that pages load, so that browsers cache them until they change.
   const pagesHash = createHash('sha256');
   for (const { contents } of pages) pagesHash.update(contents);
   return {
@@ -138,7 +138,7 @@ function sharedOptions(home: string, dist: string, pages: readonly Output[]): Op
   };
 }
 
-/** The text of the thresholds file while it says nothing but the defaults; an edited one is parsed at each start. */
+/** The thresholds file, if it holds the defaults; empty if it was edited, so that each start parses it. */
 function unchangedThresholds(home: string): string {
   const text = readFileSync(join(home, 'monitor/config/thresholds.yml'), 'utf8');
   return isDeepStrictEqual(parse(text), DEFAULT_THRESHOLDS) ? text : '';

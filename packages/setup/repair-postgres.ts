@@ -1,8 +1,8 @@
-// Repairs three defects of the postgres client 3.4.9 while it is bundled (porsager/postgres, issues 1154 and 1208; the last
-// one has none): after a connection has died, a delayed write throws outside of every promise and ends the process; the timer
-// of that write, cleared but not forgotten, keeps the connection from ever writing again; and the error with which the server
-// ended it fails the first call on the connection after it. A release in which the places are not found stops the build, so
-// that this file is looked at again.
+// Patches three bugs of the postgres client 3.4.9 in the bundle (porsager/postgres issues 1154, 1208; the third has none).
+// 1. After a connection died, a delayed write throws outside of every promise and ends the process.
+// 2. The timer of that write is cleared but not reset, so the connection never writes again.
+// 3. The error that ended a connection also fails the first call on the next connection.
+// The build fails if a new release of the client lacks the patched code. Then review this file.
 
 const WRITE = 'const x = socket.write(chunk, fn)';
 const GUARDED_WRITE = `if (socket === null) {
@@ -16,10 +16,10 @@ const CLEAR_AND_FORGET = `${CLEAR}    chunk = nextWriteTimer = null\n`;
 const CLOSED = 'async function closed(hadError) {\n';
 const CLOSED_AND_FORGOTTEN = `${CLOSED}    errorResponse = null\n`;
 
-/** True for the file of the client that is repaired, by its path. */
+/** Matches the path of the patched file. */
 export const POSTGRES_CONNECTION = /[\\/]postgres[\\/](?:cf[\\/])?src[\\/]connection\.js$/;
 
-/** The repaired text of that file. Throws when it is not the one that is known. */
+/** The patched text of that file. Throws if it isn't the known one. */
 export function repairPostgres(source: string): string {
   const cleared = replaced(source, `    ${CLEAR}`, `    ${CLEAR_AND_FORGET}`, 2);
   return replaced(replaced(cleared, WRITE, GUARDED_WRITE, 1), CLOSED, CLOSED_AND_FORGOTTEN, 1);

@@ -24,7 +24,7 @@ function refused(layers: readonly string[]): string[] {
   const requested = spawnSync(process.execPath, [program, '--of-compose'], { encoding: 'utf8', input: config });
   expect([requested.status, requested.stdout]).toEqual([requested.stderr === '' ? 0 : 1, '']);
   expect(requested.stderr).not.toContain(PUBLISHED);
-  const reported = requested.stderr.matchAll(/^ *([A-Z_]+)=\*\*\*: is the text of an example/gm);
+  const reported = requested.stderr.matchAll(/^ *([A-Z_]+)=\*\*\*: is a placeholder/gm);
   const names = [...reported].map(([, name = '']) => name);
   if (names.length === 0) expect(requested.stderr).toBe('');
   return names;

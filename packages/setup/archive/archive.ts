@@ -1,5 +1,4 @@
-// A release archive as it is read: its entries are known and found harmless before the first byte is unpacked, and what is
-// unpacked is held to the sizes and checksums that the archive names.
+// Reads a release archive safely: checks all entries before unpacking, and sizes and checksums while unpacking.
 
 import { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
@@ -11,21 +10,21 @@ import { type Entry, getFileNameLowLevel, openPromise, type ZipFile } from 'yauz
 import { StackError } from '@holdfast/kit/app-error';
 
 /**
- * What may be called how in a release archive: a name that leads out of it, hides something or falls together with another
- * one is refused, before anything is written.
+ * An entry of a release archive, by its name. Names that leave the folder, hide something or collide with another name
+ * are refused before anything is written.
  */
 export interface NamedEntry {
-  /** As it stands in the archive; a directory ends with a slash. */
+  /** Path in the archive; a directory ends with a slash. */
   name: string;
 }
 
-/** As file systems have it. */
+/** The limit of file systems. */
 const MAX_PART_BYTES = 255;
 const MAX_NAME_BYTES = 1000;
-// oxlint-disable-next-line no-control-regex -- they are what is looked for
+// oxlint-disable-next-line no-control-regex -- finds control characters
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\ufffd]/;
 
-/** What is wrong with a name alone, as the end of a sentence. */
+/** What is wrong with a name, as the end of a sentence; undefined if it is valid. */
 export function nameProblem(name: string): string | undefined {
   const parts = (name.endsWith('/') ? name.slice(0, -1) : name).split('/');
   if (CONTROL.test(name)) return 'has control characters or broken text in its name';
@@ -39,7 +38,7 @@ export function nameProblem(name: string): string | undefined {
   return undefined;
 }
 
-/** The first entry whose name falls together with that of another one, ignoring case, and what it falls together with. */
+/** The first two entries whose names collide, ignoring case; undefined if there are none. */
 export function namesakes(entries: readonly NamedEntry[]): [name: string, other: string] | undefined {
   const seen = new Map<string, string>();
   const listed = new Set<string>();
@@ -48,7 +47,7 @@ export function namesakes(entries: readonly NamedEntry[]): [name: string, other:
     if (listed.has(path)) return [name, name];
     listed.add(path);
     const parts = path.split('/');
-    // Directories are named by what lies in them, too.
+    // The paths of files also name their directories.
     for (let length = 1; length <= parts.length; length += 1) {
       const isDirectory = length < parts.length || name.endsWith('/');
       const each = parts.slice(0, length).join('/') + (isDirectory ? '/' : '');
@@ -62,7 +61,7 @@ export function namesakes(entries: readonly NamedEntry[]): [name: string, other:
 }
 
 export interface ArchiveEntry {
-  /** As it stands in the archive; a directory ends with a slash. */
+  /** Path in the archive; a directory ends with a slash. */
   name: string;
   isDirectory: boolean;
   isExecutable: boolean;
@@ -77,9 +76,9 @@ export interface Limits {
 
 /** A release has about 3000 files with 1.5 GB. */
 export const LIMITS: Limits = { entries: 50_000, bytes: 16 * 1024 ** 3 };
-export const AGAIN = 'download the archive again from https://tak.gov; nothing of this one was used';
+export const AGAIN = 'download the archive again from https://tak.gov. Nothing of this one was used';
 
-/** Kept in memory: names, comments and what else the index says of the entries. */
+/** The index is kept in memory: names, comments and extra fields of the entries. */
 const MAX_INDEX_BYTES = 64 * 1024 ** 2;
 const MAX_QUOTED_LENGTH = 300;
 const ENCRYPTED = 0x41;
@@ -91,7 +90,7 @@ const ANY_MAY_RUN = 0o111;
 const BEGINNING_BYTES = 512;
 
 export class ReleaseArchive {
-  /** As it is called in messages. */
+  /** The name for messages. */
   readonly name: string;
   readonly entries: readonly ArchiveEntry[];
   readonly #path: string;
@@ -118,7 +117,7 @@ export class ReleaseArchive {
     }
   }
 
-  /** What all files unpack to. */
+  /** Unpacked size of all files. */
   get bytes(): number {
     return this.entries.reduce((sum, { bytes }) => sum + bytes, 0);
   }
@@ -140,10 +139,10 @@ export class ReleaseArchive {
     }
     if (bytes !== entry.bytes) throw otherSize(this.name, entry.name);
     if (checksum !== entry.source.crc32)
-      throw new StackError(`${this.name}: the checksum of ${quoted(entry.name)} is wrong; it is damaged.`, AGAIN);
+      throw new StackError(`${this.name} is damaged: wrong checksum of ${quoted(entry.name)}.`, AGAIN);
   }
 
-  /** A short text. */
+  /** The contents of a short text file. */
   async text(entry: ArchiveEntry, maxBytes: number): Promise<string> {
     if (entry.bytes > maxBytes)
       throw new StackError(`${this.name}: ${quoted(entry.name)} is longer than ${maxBytes} bytes.`, AGAIN);
@@ -174,16 +173,19 @@ async function refuseOtherKinds(path: string, name: string): Promise<void> {
   const isPackage = beginning.startsWith('\u00ed\u00ab\u00ee\u00db') || beginning.startsWith('!<arch>');
   if (isPackage || /\.(rpm|deb)$/i.test(name))
     throw new StackError(
-      `${name} is a package for installing a TAK Server on the machine itself, not for containers.`,
-      'take the download for Docker: takserver-docker-<version>.zip',
+      `${name} is a package for installing a TAK Server without containers.`,
+      'use the download for Docker: takserver-docker-<version>.zip',
     );
   if (beginning.slice(257, 262) === 'ustar' || /\.(tar|tgz|tar\.\w+)$/i.test(name))
     throw new StackError(
-      `${name} is a tar archive; the release for containers is a zip archive.`,
-      'take the download for Docker as it is: takserver-docker-<version>.zip',
+      `${name} is a tar archive, but the release for Docker is a zip archive.`,
+      'use the download for Docker as it is: takserver-docker-<version>.zip',
     );
   if (!beginning.startsWith('PK'))
-    throw new StackError(`${name} is no zip archive.`, 'name the download for Docker: takserver-docker-<version>.zip');
+    throw new StackError(
+      `${name} is not a zip archive.`,
+      'use the download for Docker: takserver-docker-<version>.zip',
+    );
 }
 
 async function beginningOf(path: string): Promise<string> {
@@ -203,27 +205,27 @@ async function readEntries(zip: ZipFile, archive: string, limits: Limits): Promi
   for await (const source of zip.eachEntry()) {
     indexBytes += source.fileNameLength + source.extraFieldLength + source.fileCommentLength;
     if (indexBytes > MAX_INDEX_BYTES)
-      throw new StackError(`${archive} has an index of more than ${MAX_INDEX_BYTES} bytes, as no release has.`, AGAIN);
+      throw new StackError(`${archive} is not a release: its index has more than ${MAX_INDEX_BYTES} bytes.`, AGAIN);
     const entry = asEntry(source, archive);
     bytes += entry.bytes;
     entries.push(entry);
     if (entries.length > limits.entries || bytes > limits.bytes)
       throw new StackError(
-        `${archive} unpacks to more than ${limits.entries} entries or ${Math.round(limits.bytes / 1e9)} GB, as no release does.`,
+        `${archive} is not a release: it unpacks to more than ${limits.entries} entries or ${Math.round(limits.bytes / 1e9)} GB.`,
         AGAIN,
       );
   }
   const same = namesakes(entries);
   if (same !== undefined)
     throw new StackError(
-      `${archive}: the entries ${quoted(same[0])} and ${quoted(same[1])} would be one and the same file.`,
+      `${archive}: the entries ${quoted(same[0])} and ${quoted(same[1])} would be the same file.`,
       AGAIN,
     );
   return entries;
 }
 
 function asEntry(source: Entry, archive: string): ArchiveEntry {
-  // A buffer, because of decodeStrings; the library's own decoding would turn backslashes into slashes.
+  // A buffer, because of decodeStrings. The library's decoding would turn backslashes into slashes.
   const name = getFileNameLowLevel(source.generalPurposeBitFlag, source.fileNameRaw, source.extraFields, true);
   const mode = source.externalFileAttributes >>> 16;
   const isDirectory = name.endsWith('/');
@@ -236,22 +238,22 @@ function asEntry(source: Entry, archive: string): ArchiveEntry {
 function kindProblem(mode: number, isDirectory: boolean): string | undefined {
   const type = mode & TYPE;
   const isRight = type === 0 || type === (isDirectory ? DIRECTORY : REGULAR);
-  return isRight ? undefined : 'is a link or something else that is neither file nor directory';
+  return isRight ? undefined : 'is neither a file nor a directory (such as a link)';
 }
 
 function packingProblem(source: Entry, isDirectory: boolean): string | undefined {
   if ((source.generalPurposeBitFlag & ENCRYPTED) !== 0) return 'is encrypted';
   if (!METHODS.includes(source.compressionMethod))
-    return `is packed by method ${source.compressionMethod}, not by 0 or 8`;
-  if (isDirectory && source.uncompressedSize > 0) return 'is a directory with contents of its own';
+    return `uses compression method ${source.compressionMethod}, not 0 or 8`;
+  if (isDirectory && source.uncompressedSize > 0) return 'is a directory with data';
   return undefined;
 }
 
 function otherSize(archive: string, entry: string): StackError {
-  return new StackError(`${archive}: ${quoted(entry)} unpacks to another size than the archive says.`, AGAIN);
+  return new StackError(`${archive} is damaged: wrong size of ${quoted(entry)}.`, AGAIN);
 }
 
-/** What the library or zlib says of a broken archive, in our words; errors of the file system stay as they are. */
+/** Rewords errors of the library or zlib about a damaged archive. File system errors stay as they are. */
 function asRefusal(error: unknown, archive: string, entry?: string): unknown {
   if (error instanceof StackError || !(error instanceof Error)) return error;
   const isOfFileSystem = 'syscall' in error;

@@ -1,5 +1,5 @@
-// The program of setup.sh that says what a release archive is, unpacks it, or says what is unpacked already. Its answer are lines
-// name=value on stdout; a refusal is a sentence with a remedy, and leaves nothing behind.
+// Inspects or unpacks a release archive for setup.sh, or inspects an unpacked release.
+// Prints lines name=value on stdout. A failure has a remedy and leaves nothing behind.
 
 import { basename, join } from 'node:path';
 import { codeOf, StackError } from '@holdfast/kit/app-error';
@@ -35,9 +35,9 @@ function readArguments(argv: string[]): ReleaseArguments | 'help' {
   if (values.help === true) return 'help';
   const [command, subject, ...more] = positionals;
   if (command !== 'inspect' && command !== 'unpack' && command !== 'installed')
-    throw new UsageError(`There is no command ${command ?? '(none)'}.`);
+    throw new UsageError(command === undefined ? 'No command given.' : `Unknown command: ${command}.`);
   if (subject === undefined || more.length > 0 || values.releases === undefined)
-    throw new UsageError(`${command} needs what it is about, and --releases.`);
+    throw new UsageError(`${command} needs one ${command === 'installed' ? 'VERSION' : 'ARCHIVE'} and --releases.`);
   return { command, subject, releases: values.releases, current: values.current, expected: values.expected };
 }
 
@@ -58,7 +58,7 @@ export async function release({ argv }: Invocation): Promise<number> {
     );
     return 0;
   } catch (error) {
-    throw format(error, args.command === 'unpack' ? releases : subject);
+    throw explainReleaseError(error, args.command === 'unpack' ? releases : subject);
   }
 }
 
@@ -87,13 +87,13 @@ async function unpack(
 ) {
   if (release.version !== expected)
     throw new StackError(
-      `${archive.name} was TAK Server ${expected} a moment ago, and is ${release.version} now: somebody has replaced it.`,
-      'run this again, when nobody writes to it',
+      `${archive.name} changed while it was read: it was TAK Server ${expected} and is now ${release.version}.`,
+      'run this again when nothing writes to the file',
     );
   const record = { archive: archive.name, sha256: await archive.sha256(), ...release };
-  const reported = percentProgress(archive.bytes, process.stderr, () => performance.now());
-  const staging = await unpackRelease(archive, top, record, releases, reported.to);
-  reported.end();
+  const progress = percentProgress(archive.bytes, process.stderr, () => performance.now());
+  const staging = await unpackRelease(archive, top, record, releases, progress.to);
+  progress.end();
   return { directory: basename(staging) };
 }
 
@@ -101,7 +101,7 @@ function installed(version: string, releases: string) {
   const record = completeRelease(join(releases, version));
   if (record === undefined || record.version !== version)
     throw new StackError(
-      `The release ${version} of .env is not complete in release/${version}.`,
+      `The release ${version} in release/${version} is incomplete.`,
       `unpack it again: ./scripts/setup.sh takserver-docker-${version}.zip`,
     );
   return { ...answerOf(record), bytes: record.bytes, unpacked: 'yes' };
@@ -111,33 +111,29 @@ function answerOf({ version, variant, coreDockerfile, databaseDockerfile }: Rele
   return { version, variant, core_dockerfile: coreDockerfile, database_dockerfile: databaseDockerfile };
 }
 
-/** What the file system says, about the archive or the directory of releases. */
-function format(error: unknown, path: string): unknown {
+/** Explains file system errors of the archive or the releases directory. */
+function explainReleaseError(error: unknown, path: string): unknown {
   switch (codeOf(error) ?? '') {
     case 'ENOSPC':
     case 'EDQUOT':
       return new StackError(
-        'The disk is full; what was unpacked is removed again.',
+        'The disk is full. The unpacked files were removed.',
         'free some space, then run this again',
         error,
       );
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return new StackError(`${path} cannot be read or written by this account.`, 'run this as its owner', error);
+      return new StackError(`Couldn't read or write ${path}: permission denied.`, 'run this as its owner', error);
     case 'ENOENT':
     case 'EISDIR':
-      return new StackError(`${path} is no file that can be read.`, 'name the archive that was downloaded', error);
+      return new StackError(`${path} is not a readable file.`, 'give the path of the downloaded archive', error);
     case 'EIO':
-      return new StackError(
-        `The disk of ${path} answers with errors.`,
-        'see what the log of the kernel says: dmesg',
-        error,
-      );
+      return new StackError(`The disk of ${path} reports errors.`, 'read the kernel log: dmesg', error);
     default:
       return codeOf(error) === undefined
         ? error
-        : new StackError(`${path} cannot be used (${String(error)}).`, 'put right what the message says', error);
+        : new StackError(`Couldn't use ${path} (${String(error)}).`, 'fix what the message reports', error);
   }
 }
 
@@ -148,7 +144,7 @@ interface PercentProgress {
   end: () => void;
 }
 
-/** How far long work on a release is: on a terminal whenever it changes, elsewhere every ten seconds. */
+/** Prints the progress in percent: on a terminal at each change, otherwise every ten seconds. */
 export function percentProgress(
   total: number,
   output: { write: (text: string) => unknown; isTTY?: boolean },

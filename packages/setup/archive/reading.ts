@@ -1,11 +1,11 @@
-// From the path of an archive to the release in it: what it is called, and that everything is there which is needed of it.
+// Recognizes the TAK Server release in an archive, and checks that it is complete.
 
 import { basename } from 'node:path';
 import { StackError } from '@holdfast/kit/app-error';
 import { quoted, ReleaseArchive } from './archive.ts';
 import { compareReleases } from './version.ts';
 
-/** Which release an archive is, and how its images are built: told by its names and its version file alone. */
+/** The known variants of a release, by the files that build their images. */
 export const VARIANTS = {
   docker: { coreDockerfile: 'docker/Dockerfile.takserver', databaseDockerfile: 'docker/Dockerfile.takserver-db' },
   hardened: {
@@ -28,9 +28,9 @@ const TOP = /^takserver-docker-(?:(hardened)-)?(\d[A-Za-z0-9.-]*)$/;
 const OTHER_VARIANT = /^takserver-docker-(?:hardened-)?[A-Za-z]/;
 const VERSION = /^\d{1,4}(?:\.\d{1,4}){1,2}-RELEASE-\d{1,6}$/;
 const OLDEST_MAJOR = 5;
-const TAKE_ONE = 'take the download for Docker as it is: takserver-docker-<version>.zip of https://tak.gov';
+const TAKE_ONE = 'use the download for Docker as it is: takserver-docker-<version>.zip from https://tak.gov';
 
-/** What the images and our own programs use of a release. */
+/** Files of a release that the images and our programs use. */
 const NEEDED = [
   'tak/CoreConfig.example.xml',
   'tak/certs/cert-metadata.sh',
@@ -46,7 +46,7 @@ const NEEDED = [
   'tak/utils/UserManager.jar',
 ];
 
-/** The one folder that everything lies in; refused when there is another one, or a file beside it. */
+/** The single top folder. Throws a StackError if there is another folder or file next to it. */
 export function topFolder(archive: string, names: readonly string[]): string {
   const [first = ''] = names;
   const top = first.split('/')[0] ?? '';
@@ -54,38 +54,38 @@ export function topFolder(archive: string, names: readonly string[]): string {
   if (first === '' || (beside === undefined && !TOP.test(top)))
     throw new StackError(
       OTHER_VARIANT.test(top)
-        ? `${archive} is a variant of the release that is not known here (${quoted(top)}): known are ${known()}.`
-        : `${archive} is no TAK Server release for Docker: its folder is ${quoted(top)}, not takserver-docker-<version>.`,
+        ? `${archive} is an unknown variant of the release (${quoted(top)}). Known variants: ${known()}.`
+        : `${archive} is not a TAK Server release for Docker: its folder is ${quoted(top)}, not takserver-docker-<version>.`,
       TAKE_ONE,
     );
   if (beside !== undefined)
     throw new StackError(
-      `${archive}: ${quoted(beside)} lies beside the folder ${quoted(top)}; a release has one folder alone.`,
+      `${archive} is not a release: ${quoted(beside)} is outside its folder ${quoted(top)}.`,
       TAKE_ONE,
     );
   return top;
 }
 
-/** `names` are those of files, below the top folder. */
+/** Identifies the release. `names`: files below the top folder. Throws a StackError. */
 export function recognise(archive: string, top: string, names: ReadonlySet<string>, versionText: string): Release {
   const version = versionText.trim();
   const [, hardened, named] = TOP.exec(top) ?? [];
   if (!VERSION.test(version) || version !== named)
     throw new StackError(
-      `${archive}: ${VERSION_FILE} says ${quoted(version.slice(0, 100))} in the folder ${quoted(top)}; that is no release which is known here.`,
+      `${archive} is an unknown release: ${VERSION_FILE} says ${quoted(version.slice(0, 100))}, its folder is ${quoted(top)}.`,
       `${TAKE_ONE}, such as takserver-docker-5.7-RELEASE-8.zip`,
     );
   if (Number.parseInt(version, 10) < OLDEST_MAJOR)
     throw new StackError(
-      `${archive} is TAK Server ${version}; 5.0 or newer is needed, which has PostgreSQL 15 and the retention service.`,
-      'take a newer release',
+      `${archive} is TAK Server ${version}. Version 5.0 or newer is needed (PostgreSQL 15 and the retention service).`,
+      'use a newer release',
     );
   const variant: Variant = hardened === undefined ? 'docker' : 'hardened';
   const dockerfiles = VARIANTS[variant];
   const absent = Object.values(dockerfiles).filter((name) => !names.has(name));
   if (absent.length > 0)
     throw new StackError(
-      `${archive} has no ${absent.join(' and no ')}: how its images are built is not known here. Known are ${known()}.`,
+      `${archive} has no ${absent.join(' and no ')}, which build its images. Known variants: ${known()}.`,
       TAKE_ONE,
     );
   const missing = NEEDED.filter((name) => !names.has(name));
@@ -93,7 +93,7 @@ export function recognise(archive: string, top: string, names: ReadonlySet<strin
   return { version, variant, ...dockerfiles };
 }
 
-/** Refuses what cannot follow on the release that the stack was set up from. */
+/** Throws a StackError if the stack can't be upgraded from its release to this one. */
 export function checkUpgrade(
   archive: string,
   to: Release,
@@ -101,18 +101,18 @@ export function checkUpgrade(
 ): void {
   if (!VERSION.test(from.version))
     throw new StackError(
-      `CORE_RELEASE is ${quoted(from.version)} in .env, which is no version of a release.`,
-      'write there what this stack was set up from, such as CORE_RELEASE=5.7-RELEASE-8',
+      `CORE_RELEASE in .env is not a release version: ${quoted(from.version)}.`,
+      'set it to the release of this stack, such as CORE_RELEASE=5.7-RELEASE-8',
     );
   if (compareReleases(to.version, from.version) < 0)
     throw new StackError(
-      `${archive} is ${to.version}, older than ${from.version}, which this stack was set up from: its database cannot go back.`,
-      `give an archive of ${from.version} or newer`,
+      `${archive} is ${to.version}, older than this stack's release ${from.version}. The database can't be downgraded.`,
+      `use an archive of ${from.version} or newer`,
     );
   if (from.variant !== undefined && from.variant !== to.variant)
     throw new StackError(
-      `${archive} is of the variant ${to.variant}, and this stack was set up from the variant ${from.variant}: their PostgreSQL may differ, and the database would not be read.`,
-      `take the archive of the variant ${from.variant}`,
+      `${archive} is the variant ${to.variant}, but this stack uses the variant ${from.variant}. Their PostgreSQL may differ and fail to read the database.`,
+      `use the archive of the variant ${from.variant}`,
     );
 }
 
@@ -124,7 +124,7 @@ function known(): string {
 
 const MAX_VERSION_BYTES = 200;
 
-/** Opens the archive, and closes it when `use` has done with the release that it is. */
+/** Opens the archive, identifies its release, and closes it after `use`. */
 export async function withRelease<T>(
   path: string,
   use: (archive: ReleaseArchive, release: Release, top: string) => Promise<T>,
@@ -140,8 +140,8 @@ export async function withRelease<T>(
     const versionFile = below.get(VERSION_FILE);
     if (versionFile === undefined)
       throw new StackError(
-        `${archive.name} has no ${VERSION_FILE} in its folder ${top}: it is no release.`,
-        'take the download for Docker as it is: takserver-docker-<version>.zip',
+        `${archive.name} is not a release: it has no ${VERSION_FILE} in its folder ${top}.`,
+        'use the download for Docker as it is: takserver-docker-<version>.zip',
       );
     const version = await archive.text(versionFile, MAX_VERSION_BYTES);
     return await use(archive, recognise(archive.name, top, new Set(below.keys()), version), top);

@@ -1,4 +1,4 @@
-// Unpacks a release into a directory of its own beside its place: whole and on the disk, or not at all.
+// Unpacks a release into a staging directory, completely or not at all.
 
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { codeOf } from '@holdfast/kit/app-error';
 import type { ArchiveEntry, ReleaseArchive } from './archive.ts';
 
-/** What is kept of an unpacked release, so that it is not unpacked twice and never built from when a part is gone. */
+/** Record of an unpacked release: prevents unpacking it twice, and building from an incomplete one. */
 export const RECORD = '.holdfast-archive.json';
 
 const recordSchema = z.strictObject({
@@ -24,7 +24,7 @@ const recordSchema = z.strictObject({
 });
 export type ReleaseRecord = z.infer<typeof recordSchema>;
 
-/** The record of a release that is there with every file of its size; undefined when anything is missing or damaged. */
+/** The record of a release whose files are all present; undefined if any is missing or has another size. */
 export function completeRelease(directory: string): ReleaseRecord | undefined {
   try {
     const record = recordSchema.parse(JSON.parse(readFileSync(join(directory, RECORD), 'utf8')));
@@ -45,19 +45,19 @@ function measure(directory: string): { files: number; bytes: number } {
   return { files: sizes.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
 }
 
-/** What begins so is left from a set-up that was ended; the next one removes it. */
+/** Prefix of staging directories. Leftovers of an interrupted setup are removed by the next one. */
 export const STAGING = '.new-';
-/** Whoever a container runs as reads it. */
+/** Readable for every container user. */
 const READABLE = 0o644;
 const RUNNABLE = 0o755;
 
-/** The path of the new directory. `told` hears how many bytes there are. */
+/** Resolves with the path of the new directory. `onProgress` gets the number of bytes written so far. */
 export async function unpackRelease(
   archive: ReleaseArchive,
   top: string,
   record: Omit<ReleaseRecord, 'files' | 'bytes'>,
   releases: string,
-  reported: (bytes: number) => void,
+  onProgress: (bytes: number) => void,
 ): Promise<string> {
   await mkdir(releases, { recursive: true });
   const staging = await mkdtemp(join(resolve(releases), STAGING));
@@ -71,12 +71,12 @@ export async function unpackRelease(
       if (entry.isDirectory) continue;
       await writeEntry(archive, entry, path, (chunk) => {
         bytes += chunk;
-        reported(bytes);
+        onProgress(bytes);
       });
     }
     const files = archive.entries.filter(({ isDirectory }) => !isDirectory).length;
     const whole: ReleaseRecord = { ...record, files, bytes };
-    // Last: who has a record has everything.
+    // Last: a record means that everything is there.
     await writeFile(join(staging, RECORD), `${JSON.stringify(whole, undefined, 2)}\n`, { flush: true, flag: 'wx' });
     for (const directory of directories) await flush(directory);
     return staging;
@@ -99,7 +99,7 @@ async function writeEntry(
   archive: ReleaseArchive,
   entry: ArchiveEntry,
   path: string,
-  reported: (bytes: number) => void,
+  onChunk: (bytes: number) => void,
 ): Promise<void> {
   const file = await open(path, 'wx');
   try {
@@ -107,7 +107,7 @@ async function writeEntry(
     const counted = async function* (): AsyncGenerator<Buffer> {
       for await (const chunk of archive.contents(entry)) {
         yield chunk;
-        reported(chunk.length);
+        onChunk(chunk.length);
       }
     };
     await pipeline(Readable.from(counted(), { objectMode: false }), file.createWriteStream({ flush: true }));

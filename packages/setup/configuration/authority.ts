@@ -1,5 +1,4 @@
-// The CA of a release: one of ours, made once, or the one that an operator brought, of whatever kind the scripts of a release
-// make. It is kept in every case.
+// Reads the CA of a release, or creates one. An operator may bring any CA that the release's scripts can make.
 
 import 'reflect-metadata';
 import { createPrivateKey, type KeyObject, X509Certificate as NodeCertificate } from 'node:crypto';
@@ -12,7 +11,7 @@ import { BUNDLE_PASSWORD, type CertificateFiles } from '@holdfast/pki/certificat
 import { certificatesOf } from '@holdfast/pki/keys';
 import { nameParts } from '@holdfast/pki/subject';
 
-/** What stands in certificates besides their own name. */
+/** Subject parts of certificates, besides the common name. */
 export interface CertificateNames {
   country: string;
   /** `none`: left out. */
@@ -23,13 +22,13 @@ export interface CertificateNames {
 }
 
 export interface ReleaseAuthority {
-  /** The CA certificate first, then what stands above it; PEM. */
+  /** The CA certificate first, then its issuers; PEM. */
   chain: string[];
   certificate: x509.X509Certificate;
   key: KeyObject;
-  /** For Web Crypto, which takes no other name for it. */
+  /** The name for Web Crypto. */
   algorithm: SigningAlgorithm;
-  /** As Java calls it: `SHA384withECDSA`. The core signs by the algorithm that the CA's own certificate is signed by. */
+  /** The name for Java: `SHA384withECDSA`. The core signs with the algorithm of the CA's own certificate. */
   javaAlgorithm: string;
 }
 
@@ -39,28 +38,28 @@ type SigningAlgorithm =
 
 const CURVES: Record<string, string> = { prime256v1: 'P-256', secp384r1: 'P-384', secp521r1: 'P-521' };
 const JAVA_HASHES: Record<string, string> = { 'SHA-256': 'SHA256', 'SHA-384': 'SHA384', 'SHA-512': 'SHA512' };
-const BACK = 'put ca.pem and ca-do-not-share.key back from a backup';
+const BACK = 'restore ca.pem and ca-do-not-share.key from a backup';
 
-/** Undefined when there is none at all. Throws a StackError when there is one that cannot be used. */
+/** Undefined if there is no CA. Throws a StackError if it can't be used. */
 export function readReleaseAuthority(files: CertificateFiles): ReleaseAuthority | undefined {
   const [hasCertificate, hasKey] = [existsSync(files.ca), existsSync(files.caKey)];
   if (!hasCertificate && !(hasKey && hasServed(files))) return undefined;
   if (!hasCertificate || !hasKey) {
     const [there, missing] = hasKey ? [files.caKey, files.ca] : [files.ca, files.caKey];
     throw new StackError(
-      `${missing} is missing, which belongs to ${there}: no certificate can be made.`,
-      `put it back from a backup; without one, move ${there} away for a new CA, which every device must then trust anew`,
+      `Can't issue certificates: ${missing} is missing, which belongs to ${there}.`,
+      `restore it from a backup. Without a backup, move ${there} to get a new CA, which every device must then trust`,
     );
   }
   const chain = certificatesOf(readFileSync(files.ca, 'utf8'));
   const first = certificateIn(chain, files.ca);
   const key = keyIn(files.caKey);
   if (!new NodeCertificate(chain[0] ?? '').checkPrivateKey(key))
-    throw new StackError(`${files.caKey} is not the key of ${files.ca}.`, `${BACK}, both of the same one`);
+    throw new StackError(`${files.caKey} is not the key of ${files.ca}.`, `${BACK}, both from the same CA`);
   return { chain, certificate: first, key, ...algorithmsOf(first, key, files.ca) };
 }
 
-/** Makes the CA when there is none. */
+/** Creates the CA if there is none. */
 export async function ensureReleaseAuthority(
   files: CertificateFiles,
   names: CertificateNames,
@@ -72,16 +71,16 @@ export async function ensureReleaseAuthority(
     writeFileAtomically(files.ca, certificate, 0o644);
   }
   const authority = readReleaseAuthority(files);
-  if (authority === undefined) throw new StackError(`${files.ca} cannot be made.`, BACK);
+  if (authority === undefined) throw new StackError(`Couldn't create ${files.ca}.`, BACK);
   return authority;
 }
 
-/** A key without anything that it has signed is what a crash has left of making a CA: nobody trusts it yet. */
+/** True if the key has signed anything. If not, it is the leftover of a crash during creation. */
 function hasServed({ rootCa, server, api, truststore, revocationList }: CertificateFiles): boolean {
   return [rootCa, server, api, truststore, revocationList].some((file) => existsSync(file));
 }
 
-/** The most general part first, as the scripts of a release write them. */
+/** The most general part first, in the order of the release's scripts. */
 export function partsOf({ country, state, city, organization, unit }: CertificateNames) {
   const parts = { C: country, ST: state, L: city, O: organization, OU: unit };
   return Object.entries(parts)
@@ -89,15 +88,15 @@ export function partsOf({ country, state, city, organization, unit }: Certificat
     .map(([name, value]) => ({ name, value }));
 }
 
-/** A private key in the clear, or under the password that the scripts of a release take. */
+/** A private key, unencrypted or with the password of the release's scripts. */
 export function keyIn(file: string): KeyObject {
   const content = readFileSync(file);
   try {
     return createPrivateKey({ key: content, passphrase: BUNDLE_PASSWORD });
   } catch (error) {
-    const remedy = `make it readable with: openssl pkey -in ${file} -out ${file}.new && mv ${file}.new ${file}`;
+    const remedy = `decrypt it: openssl pkey -in ${file} -out ${file}.new && mv ${file}.new ${file}`;
     throw new StackError(
-      `${file} is no private key, or not one in the clear or under the password ${BUNDLE_PASSWORD} of the release's scripts.`,
+      `Couldn't read the private key ${file}: it must be unencrypted or have the release's default password ${BUNDLE_PASSWORD}.`,
       remedy,
       error,
     );
@@ -106,12 +105,12 @@ export function keyIn(file: string): KeyObject {
 
 function certificateIn(chain: readonly string[], file: string): x509.X509Certificate {
   const [first] = chain;
-  if (first === undefined) throw new StackError(`${file} holds no certificate.`, BACK);
+  if (first === undefined) throw new StackError(`${file} contains no certificate.`, BACK);
   try {
-    if (!new NodeCertificate(first).ca) throw new Error('it is none of a CA');
+    if (!new NodeCertificate(first).ca) throw new Error('it is not a CA certificate');
     return new x509.X509Certificate(first);
   } catch (error) {
-    throw new StackError(`The certificate in ${file} cannot be used: ${messageOf(error)}.`, BACK, error);
+    throw new StackError(`Couldn't use the certificate in ${file}: ${messageOf(error)}.`, BACK, error);
   }
 }
 
@@ -131,7 +130,7 @@ function algorithmsOf(
   if (key.asymmetricKeyType === 'rsa' && own.name === 'RSASSA-PKCS1-v1_5' && hash !== undefined)
     return { algorithm: { name: 'RSASSA-PKCS1-v1_5', hash: own.hash?.name ?? '' }, javaAlgorithm: `${hash}withRSA` };
   throw new StackError(
-    `The CA in ${file} has a ${key.asymmetricKeyType} key and a certificate that is signed by ${own.name} ${own.hash?.name ?? ''}: the core signs by the latter, and could not.`,
-    'take a CA whose certificate is signed as its own key signs (RSA or ECDSA with SHA-256 or better), or move ca.pem and ca-do-not-share.key away for a new one',
+    `The core can't sign with the CA in ${file}: its key is ${key.asymmetricKeyType}, but its certificate is signed with ${own.name} ${own.hash?.name ?? ''}.`,
+    'use a CA whose certificate matches its key (RSA or ECDSA, with SHA-256 or better), or move ca.pem and ca-do-not-share.key to get a new CA',
   );
 }

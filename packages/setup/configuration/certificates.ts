@@ -1,5 +1,5 @@
-// The certificates that a release starts with: its own, which must be RSA (it signs its tokens with that key, by RS256), and
-// the one of management; with the keystores and the revocation list that CoreConfig.xml names.
+// Creates the certificates, keystores and the revocation list that CoreConfig.xml names, before a release starts.
+// The server key must be RSA: the release signs its tokens with it (RS256).
 
 import 'reflect-metadata';
 import { type KeyObject, X509Certificate as NodeCertificate, webcrypto } from 'node:crypto';
@@ -29,12 +29,12 @@ export interface ReleaseCertificateDeps {
 }
 
 const DAYS = 730;
-/** Before the list ends; nobody writes a new one while nobody is revoked. */
+/** Renewed this long before it expires: without revocations nothing else writes a new list. */
 const LIST_RENEW_DAYS = 31;
 const RSA = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256', modulusLength: 3072, publicExponent: Uint8Array.of(1, 0, 1) };
 const { digitalSignature, keyEncipherment, keyAgreement, nonRepudiation } = x509.KeyUsageFlags;
 
-/** takserver.pem and its key, for every one of `hosts`: what serves stays. */
+/** Ensures takserver.pem and its key for all `hosts`. Keeps a valid pair. */
 export async function ensureReleaseServer(deps: ReleaseCertificateDeps, hosts: readonly string[]): Promise<void> {
   const { files, authority, names } = deps;
   const wantedKey = (key: KeyObject): boolean => key.asymmetricKeyType === 'rsa';
@@ -53,14 +53,14 @@ export async function ensureReleaseServer(deps: ReleaseCertificateDeps, hosts: r
     ]);
     writeFileAtomically(files.serverKey, await privateKeyPem(keys.privateKey));
     writeFileAtomically(files.server, `${certificate}${authority.chain.join('')}`, 0o644);
-    deps.say(`The certificate of the core was made for ${hosts.join(', ')}`);
+    deps.say(`Created the core certificate for ${hosts.join(', ')}`);
     pair = { certificate: new NodeCertificate(certificate), key: keyIn(files.serverKey) };
   }
   const again = writePair(files.server, files.serverKey, pair, authority.chain);
   await ensureBundle(files.serverBundle, { ...pair, chain: authority.chain }, 'takserver', again);
 }
 
-/** svc_api.pem, its key and svc_api.p12; what serves stays. Returns the fingerprint: `AA:BB:…`. */
+/** Ensures svc_api.pem, its key and svc_api.p12. Keeps a valid pair. Returns the fingerprint: `AA:BB:…`. */
 export async function ensureReleaseApi(deps: ReleaseCertificateDeps): Promise<string> {
   const { files, authority, names } = deps;
   let pair = usablePair(deps, files.api, files.apiKey);
@@ -78,7 +78,7 @@ export async function ensureReleaseApi(deps: ReleaseCertificateDeps): Promise<st
     ]);
     writeFileAtomically(files.apiKey, await privateKeyPem(keys.privateKey));
     writeFileAtomically(files.api, `${certificate}${authority.chain.join('')}`, 0o644);
-    deps.say(`The certificate ${API_IDENTITY} of management was made`);
+    deps.say(`Created the management certificate ${API_IDENTITY}`);
     pair = { certificate: new NodeCertificate(certificate), key: keyIn(files.apiKey) };
   }
   const again = writePair(files.api, files.apiKey, pair, authority.chain);
@@ -86,7 +86,7 @@ export async function ensureReleaseApi(deps: ReleaseCertificateDeps): Promise<st
   return pair.certificate.fingerprint256;
 }
 
-/** The CA as truststore, and with its key as what the core signs with. */
+/** Ensures the truststore of the CA, and the keystore that the core signs with. */
 export async function ensureAuthorityStores({ files, authority }: ReleaseCertificateDeps): Promise<void> {
   const alias = readSubject(authority.certificate).commonName || 'ca';
   const [ca = ''] = authority.chain;
@@ -104,16 +104,16 @@ export async function ensureAuthorityStores({ files, authority }: ReleaseCertifi
     }));
     writeFileAtomically(files.truststore, await certificateBundle(entries, BUNDLE_PASSWORD), 0o644);
   }
-  // The core opens it at every start, federation or not; it writes it, too, when a federate is trusted.
+  // The core opens it at every start, even without federation, and writes it when a federate is trusted.
   const federation = join(files.directory, 'fed-truststore.jks');
   if (!existsSync(federation)) writeFileAtomically(federation, readFileSync(files.truststore), 0o640);
 }
 
-/** crl_index.txt and ca.crl, as `openssl ca` goes on with them: a list that is good and not near its end stays. */
+/** Ensures crl_index.txt and ca.crl in the format of `openssl ca`. Keeps a valid list that doesn't expire soon. */
 export async function ensureRevocationList({ files, authority, now, say }: ReleaseCertificateDeps): Promise<void> {
   if (!existsSync(files.revocationIndex)) writeFileAtomically(files.revocationIndex, '', 0o640);
   const attributes = `${files.revocationIndex}.attr`;
-  // A device that enrolls again has another certificate of the same name.
+  // A device that enrolls again gets another certificate with the same name.
   if (!existsSync(attributes)) writeFileAtomically(attributes, 'unique_subject = no\n', 0o640);
   const [ca = ''] = authority.chain;
   const { publicKey } = new NodeCertificate(ca);
@@ -124,7 +124,7 @@ export async function ensureRevocationList({ files, authority, now, say }: Relea
   if (text !== undefined && !isGood) {
     keepOnce(files.revocationList);
     say(
-      `${files.revocationList} is not of this CA and was made anew; what it held is in ${files.revocationList}.before-holdfast`,
+      `Replaced ${files.revocationList}, which belonged to another CA. The old list is in ${files.revocationList}.before-holdfast`,
     );
   }
   const { revoked } = readIndex(readFileSync(files.revocationIndex, 'utf8'));
@@ -149,7 +149,7 @@ interface Pair {
   key: KeyObject;
 }
 
-/** Of this CA, with its key, not revoked, and not near its end. */
+/** The pair, if it is from this CA, matches, isn't revoked and doesn't expire soon. */
 function usablePair(
   { files, authority, now }: ReleaseCertificateDeps,
   file: string,
@@ -201,7 +201,7 @@ async function issue(
   return `${certificate.toString('pem')}\n`;
 }
 
-/** `anew`: the chain is another one than the file has. */
+/** `again`: write the bundle even if its certificate is the same, because the chain changed. */
 async function ensureBundle(
   file: string,
   pair: Pair & { chain: readonly string[] },
@@ -221,7 +221,7 @@ async function ensureBundle(
   writeFileAtomically(file, bundle);
 }
 
-/** The key in the clear, for those who know no password, and the chain as it is now behind the certificate. */
+/** Writes the key unencrypted and the current chain after the certificate. True if the certificate file changed. */
 function writePair(
   certificateFile: string,
   keyFile: string,
@@ -240,13 +240,13 @@ function writePair(
   return true;
 }
 
-/** What an operator brought is not lost when ours takes its place; of several, the first one. */
+/** Keeps the first version of a file, so that an operator's file isn't lost. */
 function keepOnce(file: string): void {
   const copy = `${file}.before-holdfast`;
   if (existsSync(file) && !existsSync(copy)) copyFileSync(file, copy);
 }
 
-/** For its owner alone where nothing else was said. */
+/** Creates the directory, accessible for owner and group. */
 export function makeCertificateDirectory({ directory }: CertificateFiles): void {
   mkdirSync(directory, { recursive: true, mode: 0o750 });
 }

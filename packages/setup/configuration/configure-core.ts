@@ -1,5 +1,5 @@
-// Prepares the files of a release before its core starts: configuration, users, certificates, and then the
-// retention files. Or the reasons why it cannot be; nothing is written then.
+// Prepares the files of a release before its core starts: configuration, users, certificates and retention files.
+// Reports every problem at once, and then writes nothing.
 
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -34,44 +34,41 @@ import {
 import { patchCoreConfig, type WantedCoreConfig } from './core-config.ts';
 import { ConfigurationFault } from './document.ts';
 
-/**
- * What a release finds in its directory before it starts: CoreConfig.xml, users, certificates, and the files without which it
- * would not start. Everything is looked at first, and every problem comes at once; nothing is written then.
- */
+/** The values that a release needs in its files. */
 export interface WantedRelease {
-  /** The volume of the core, which is /opt/tak there. */
+  /** The volume of the core, mounted there at /opt/tak. */
   directory: string;
   database: WantedCoreConfig['database'];
   ldap: WantedCoreConfig['ldap'];
   names: CertificateNames;
-  /** Names and addresses of the core's own certificate. */
+  /** Names and addresses in the core's certificate. */
   hosts: readonly string[];
 }
 
-/** What was done, in sentences without a full stop; or what stands against it. */
+/** The changes, as sentences without a period; or the problems. */
 export type Configured = { messages: string[] } | { problems: { message: string; remedy: string }[] };
 
 const EXAMPLE = 'CoreConfig.example.xml';
 const CONFIGS = ['conf/CoreConfig.xml', 'CoreConfig.xml'];
 const USERS = 'UserAuthenticationFile.xml';
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Whoever is in the core's group may read it: the core's database does. */
+/** Readable for the core's group, which includes the core's database. */
 const CONFIG_MODE = 0o640;
 const MADE_WHEN_MISSING: Record<string, string> = {
-  'conf/retention/mission-archiving-config.yml': `# The unit is days; "-" is never.
+  'conf/retention/mission-archiving-config.yml': `# Unit: days. "-" means never.
 missionCronExpression: "-"
 timeToArchiveAfterNoActivityDays: 365
 removeFromArchiveAfterDays: 1065.0
 archiveMissionByNoContentActivity: false
 archiveMissionByNoSubscriptionActivity: false
 `,
-  'mission-archive/mission-store.yml': `# Missions that were put away; written by the core.
+  'mission-archive/mission-store.yml': `# Archived missions; written by the core.
 missionArchiveStoreEntries: []
 `,
 };
 const SIGNATURE_OF_NEW_CA = 'SHA384withECDSA';
 
-/** A second time it changes no byte of any file. */
+/** Running it again changes nothing. */
 export async function configureRelease(wanted: WantedRelease, now: Date): Promise<Configured> {
   const { problems, found } = look(wanted);
   if (found === undefined) return { problems };
@@ -89,7 +86,7 @@ export async function configureRelease(wanted: WantedRelease, now: Date): Promis
     grant(join(directory, USERS), found.users, fingerprint);
     for (const [name, text] of Object.entries(MADE_WHEN_MISSING)) makeWhenMissing(join(directory, name), text);
     copyWhenMissing(directory, 'TAKIgniteConfig.example.xml', 'TAKIgniteConfig.xml');
-    // The last one: a core that finds it finds all that it names.
+    // Last: if the core finds this file, everything it names exists.
     for (const config of found.configs) messages.push(...write(config, wanted, authority.javaAlgorithm));
   } catch (error) {
     throw explainFileError(error, directory);
@@ -99,7 +96,7 @@ export async function configureRelease(wanted: WantedRelease, now: Date): Promis
 
 interface FoundConfig {
   path: string;
-  /** What it is made of. */
+  /** The current text, or the example that it is created from. */
   text: string;
   fresh: boolean;
 }
@@ -124,14 +121,14 @@ function look(wanted: WantedRelease): { problems: { message: string; remedy: str
   for (const { path, text, fresh } of configs ?? []) {
     const remedy = fresh
       ? 'run ./scripts/setup.sh with the archive again'
-      : `mend the file, or move it away: it is then made anew from ${EXAMPLE}`;
+      : `fix the file, or move it: it is then recreated from ${EXAMPLE}`;
     attempt(() => patchCoreConfig(text, wantedConfig(wanted, SIGNATURE_OF_NEW_CA), { fresh }), path, remedy);
   }
   const users = join(directory, USERS);
   const document = attempt(
     () => readUsersDocument(existsSync(users) ? readBounded(users) : EMPTY_USERS),
     users,
-    'mend the file, or move it away: it is made anew then and knows svc_api alone',
+    'fix the file, or move it: it is then recreated with only svc_api in it',
   );
   attempt(() => readReleaseAuthority(certificateFiles(directory)), certificateFiles(directory).ca, 'see above');
   attempt(() => refuseMisread(wanted.ldap.url), directory, 'see above');
@@ -139,12 +136,12 @@ function look(wanted: WantedRelease): { problems: { message: string; remedy: str
   return { problems, found: { configs, users: document } };
 }
 
-/** The core takes `ldaps` anywhere in the address for TLS, so in the name of a host too, and nobody could sign in. */
+/** The core uses TLS if `ldaps` is anywhere in the address, even in a host name. Then every sign-in would fail. */
 function refuseMisread(url: string): void {
   if (!/^ldap:.*ldaps/i.test(url)) return;
   throw new StackError(
-    `The core would speak TLS to ${url}: it looks for the letters ldaps anywhere in the address.`,
-    'set LDAP_URL with another name of that host, its IP address, or ldaps:// and the port of TLS',
+    `The core would use TLS for ${url}, because the address contains "ldaps".`,
+    'set LDAP_URL to another name of that host, its IP address, or ldaps:// with the TLS port',
   );
 }
 
@@ -153,18 +150,18 @@ function problemOf(error: unknown, path: string, remedy: string): { message: str
   if (explained instanceof StackError) return { message: explained.message, remedy: explained.remedy };
   if (explained instanceof ConfigurationFault || explained instanceof UsersFault)
     return { message: `${path}: ${explained.message}.`, remedy };
-  return { message: `${path} cannot be used: ${messageOf(error)}.`, remedy };
+  return { message: `Couldn't use ${path}: ${messageOf(error)}.`, remedy };
 }
 
-/** Every one that is there: the core looks into conf first, the tools of its database only beside it. */
+/** All existing ones: the core reads conf first, its database tools read only the other. */
 function configsIn(directory: string): FoundConfig[] {
   const there = CONFIGS.map((name) => join(directory, name)).filter((path) => existsSync(path));
   if (there.length > 0) return there.map((path) => ({ path, text: readBounded(path), fresh: false }));
   const example = join(directory, EXAMPLE);
   if (!existsSync(example))
     throw new StackError(
-      `${directory} has neither CoreConfig.xml nor ${EXAMPLE}: no release lies there.`,
-      'run ./scripts/setup.sh with the archive, and look at: docker compose logs release',
+      `No release in ${directory}: it has neither CoreConfig.xml nor ${EXAMPLE}.`,
+      'run ./scripts/setup.sh with the archive, and read: docker compose logs release',
     );
   return [{ path: join(directory, 'CoreConfig.xml'), text: readBounded(example), fresh: true }];
 }
@@ -183,11 +180,11 @@ function write({ path, text, fresh }: FoundConfig, wanted: WantedRelease, signat
   const patched = patchCoreConfig(text, wantedConfig(wanted, signatureAlgorithm), { fresh });
   if (patched.text === text && !fresh) return [];
   const before = `${path}.before-holdfast`;
-  // It may hold passwords that are in use elsewhere.
+  // The copy may contain passwords that are in use elsewhere: only for its owner.
   if (!fresh && !existsSync(before)) writeFileAtomically(before, text);
   writeFileAtomically(path, patched.text, CONFIG_MODE);
   return [
-    fresh ? `${path} was made from ${EXAMPLE}` : `${path} was changed`,
+    fresh ? `Created ${path} from ${EXAMPLE}` : `Changed ${path}`,
     ...patched.messages.map((each) => `  ${each}`),
   ];
 }
@@ -211,7 +208,7 @@ function copyWhenMissing(directory: string, from: string, to: string): void {
   if (existsSync(source)) makeWhenMissing(target, readFileSync(source, 'utf8'));
 }
 
-/** Where a core finds its database, by the name that every release knows. */
+/** Host and port of the core's database, by the name that every release uses. */
 const DATABASE_PLACE = 'tak-database:5432';
 const NEEDED = [
   'CORE_DATA_DIR',
@@ -233,8 +230,7 @@ export async function configureCore({ environment }: Pick<Invocation, 'environme
     return refuse(configured.problems.map(({ message, remedy }) => `${message}\n    Remedy: ${remedy}`));
   const { messages } = await retentionFiles(wanted.directory).sync(wantedRetention(settings));
   for (const sentence of [...configured.messages, ...messages]) say(`${sentence}.`);
-  if (configured.messages.length + messages.length === 0)
-    say(`The files of the core in ${wanted.directory} are as they should be.`);
+  if (configured.messages.length + messages.length === 0) say(`The core files in ${wanted.directory} are up to date.`);
   return 0;
 }
 
@@ -270,12 +266,12 @@ function missing(settings: Settings, environment: NodeJS.ProcessEnv): Problem[] 
     name,
     value: undefined,
     message: 'must be set',
-    remedy: `run ./scripts/setup.sh, which writes it into .env, or set ${name} there yourself`,
+    remedy: `run ./scripts/setup.sh, which writes it to .env, or set ${name} in .env yourself`,
   }));
 }
 
 function refuse(problems: readonly string[]): number {
-  say('The files of the core were not touched:');
+  say("Couldn't configure the core. Nothing was changed:");
   for (const problem of problems) say(`  ${problem}`);
   return 1;
 }

@@ -1,5 +1,5 @@
-// CoreConfig.xml as the stack needs it: database, sign-in by the directory, listeners, certificates and their signing, revocation.
-// Everything else in it is the operator's or the core's own, and stays.
+// Patches CoreConfig.xml for the stack: database, directory, listeners, certificates, signing and revocation.
+// Keeps everything else, which belongs to the operator or the core.
 
 import type { Element, Node } from '@xmldom/xmldom';
 import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
@@ -17,24 +17,24 @@ import {
 } from './document.ts';
 
 export interface WantedCoreConfig {
-  /** `connections`: what each process of the core may open. */
+  /** `connections`: limit of each core process. */
   database: { url: string; user: string; password: string; connections: number };
   ldap: { url: string; base: string; password: string };
   /** O and OU of the certificates of devices. */
   organization: string;
   unit: string;
-  /** As Java calls it, of the CA's own certificate: the core signs by that one. */
+  /** Java name of the algorithm of the CA's own certificate, which the core signs with. */
   signatureAlgorithm: string;
   bundlePassword: string;
 }
 
-/** Of PKCS#12 files and the revocation list, as the core finds them in its directory. */
+/** Paths of the PKCS#12 files and the revocation list, relative to the core's directory. */
 const FILES = {
   server: 'certs/files/takserver.p12',
   truststore: 'certs/files/truststore-root.p12',
   signing: 'certs/files/ca-signing.p12',
   revocationList: 'certs/files/ca.crl',
-  /** Without extension, and from the root: scripts that work elsewhere are given them. */
+  /** Absolute and without extension, for scripts that run in other directories. */
   caKey: '/opt/tak/certs/files/ca-do-not-share',
   ca: '/opt/tak/certs/files/ca',
 } as const;
@@ -43,14 +43,14 @@ const STREAMING_NAME = 'stdssl';
 const ADMIN_PORT = '8443';
 const ENROLLMENT_PORT = '8446';
 const VALIDITY_DAYS = '365';
-/** Of authentik's groups; the value of the whole DN is compared with it in lower case. */
+/** Prefix of authentik's groups. The core compares it with the whole DN in lower case. */
 const GROUP_PREFIX = `cn=${CHANNEL_PREFIX}`;
 const CONNECTION = /<connection(?=[\s/>])/g;
 const GROUP_NAME = `[Cc][Nn]=${CHANNEL_PREFIX}(.*?)(?:,|$)`;
 
 /**
- * The text that `text` becomes, and what of it somebody had set otherwise. `fresh`: it is the example of a release, whose
- * listeners nobody has chosen. Throws a ConfigurationFault.
+ * Returns the patched text and the values that were replaced. `fresh`: the text is the example of a release, so its
+ * listeners needn't be kept. Throws a ConfigurationFault.
  */
 export function patchCoreConfig(
   text: string,
@@ -76,7 +76,7 @@ function patchNetwork(document: ConfigurationDocument, network: Element, fresh: 
     insertChild(document, network, 'input', firstElement(network, filter));
   const isNameTaken = inputs.some((each) => each !== input && each.getAttribute('_name') === STREAMING_NAME);
   setAttributes(document, input, {
-    // The core does not start with two inputs of one name.
+    // The core doesn't start with two inputs of the same name.
     ...(input.getAttribute('_name') === null
       ? { _name: isNameTaken ? STREAMING_NAME + STREAMING_PORT : STREAMING_NAME }
       : {}),
@@ -88,7 +88,7 @@ function patchNetwork(document: ConfigurationDocument, network: Element, fresh: 
   });
   for (const other of inputs)
     if (other !== input && (fresh || other.getAttribute('port') === STREAMING_PORT))
-      drop(document, other, `the input ${other.getAttribute('_name') ?? ''} is gone`);
+      drop(document, other, `removed the input ${other.getAttribute('_name') ?? ''}`);
   patchConnectors(document, network, fresh);
 }
 
@@ -108,11 +108,11 @@ function patchConnectors(document: ConfigurationDocument, network: Element, fres
     const isDouble = each !== admin && each !== enrollment && (port === ADMIN_PORT || port === ENROLLMENT_PORT);
     const isPlain = each.getAttribute('tls') === 'false' && each !== admin && each !== enrollment;
     if (isDouble || isPlain || (fresh && each !== admin && each !== enrollment))
-      drop(document, each, `the connector ${port} is gone${isPlain ? ': it had no TLS' : ''}`);
+      drop(document, each, `removed the connector ${port}${isPlain ? ', which had no TLS' : ''}`);
   }
   for (const each of [admin, enrollment])
     if (each.getAttribute('tls') === 'false') setAttributes(document, each, { tls: 'true' });
-  // Whoever has asked for more than a certificate keeps it; `false` would let everybody in.
+  // Keeps a stricter choice. `false` would allow connections without a certificate.
   if (['false', 'want'].includes(admin.getAttribute('clientAuth') ?? ''))
     setAttributes(document, admin, { clientAuth: 'true' });
   setAttributes(document, admin, { crlFile: FILES.revocationList });
@@ -174,8 +174,8 @@ function patchRepository(document: ConfigurationDocument, repository: Element, {
 }
 
 /**
- * A pool that sizes itself asks the database once, at the start of the core; while that is away it gets one connection, and the core
- * never finishes its start. A number that the operator has chosen stays as long as the database has room for it.
+ * An auto-sized pool asks the database once, when the core starts. If the database is unavailable then, it gets one
+ * connection, and the core never finishes starting. Keeps a number that the operator chose, up to `connections`.
  */
 function poolOf(repository: Element, connections: number): Record<string, string> {
   const isChosen = repository.getAttribute('connectionPoolAutoSize') === 'false';
@@ -210,7 +210,7 @@ function patchSecurity(document: ConfigurationDocument, security: Element, wante
     ...(isUnnamed ? { _name: 'TAKServer CA' } : {}),
     ...(isOurs(list) ? {} : { crlFile: FILES.revocationList }),
   });
-  // The core gives its first web listener, which is that of administrators, the first list alone.
+  // The core uses only the first list for its first web listener, the one for administrators.
   const [first] = childrenOf(tls, 'crl');
   if (first !== undefined && first !== list) moveBefore(document, list, first);
 }
@@ -224,7 +224,7 @@ function patchSigning(document: ConfigurationDocument, signing: Element, wanted:
     const name = entry.getAttribute('name') ?? '';
     const isFirst = childrenOf(entries, 'nameEntry').find((each) => each.getAttribute('name') === name) === entry;
     if (!Object.hasOwn(names, name) || !isFirst)
-      drop(document, entry, `the name entry ${name} is gone: the core takes O and OU alone`);
+      drop(document, entry, `removed the name entry ${name}: the core uses only O and OU`);
   }
   for (const [name, value] of Object.entries(names)) {
     const found = childrenOf(entries, 'nameEntry').find((each) => each.getAttribute('name') === name);
@@ -248,10 +248,10 @@ function patchSigning(document: ConfigurationDocument, signing: Element, wanted:
   );
 }
 
-/** The core takes one of them, and which one is nowhere said: the first stays. */
+/** Keeps only the first child of this name: it isn't documented which one the core uses. */
 function onlyChild(document: ConfigurationDocument, parent: Element, name: string, before: Node | null): Element {
   const [first, ...others] = childrenOf(parent, name);
-  for (const each of others) drop(document, each, `${name} stood there more than once: the first stays`);
+  for (const each of others) drop(document, each, `removed a duplicate ${name} and kept the first`);
   return first ?? insertChild(document, parent, name, before);
 }
 
@@ -260,7 +260,7 @@ function drop(document: ConfigurationDocument, element: Element, words: string):
   document.messages.push(words);
 }
 
-/** The first one, or the first one but `other`. */
+/** The first element that isn't `other`. */
 function firstElement(parent: Element, other?: Element): Node | null {
   const isElement = (node: Node): boolean => node.nodeType === node.ELEMENT_NODE && node !== other;
   return Array.from(parent.childNodes).find(isElement) ?? null;
@@ -277,7 +277,7 @@ function moveBefore(document: ConfigurationDocument, element: Element, other: El
   place(document, parent, element, other);
 }
 
-/** What looks for the password in this file looks for `<connection`, without any prefix. */
+/** Scripts that read the password look for `<connection` without a prefix. */
 function withoutPrefix(document: ConfigurationDocument, parent: Element, element: Element): Element {
   const made = document.root.ownerDocument?.createElementNS(CONFIGURATION_NAMESPACE, 'connection');
   if (made === undefined) return element;
@@ -290,8 +290,8 @@ function withoutPrefix(document: ConfigurationDocument, parent: Element, element
 }
 
 /**
- * The first `<connection` of the text must be the element itself, whole on its line: scripts of a release take the password
- * from there by searching the text. A comment that holds another one before it is written `< connection`.
+ * Makes the first `<connection` of the text the element itself, complete on its line: the release's scripts search the
+ * text for the password. Rewrites an earlier one in a comment as `< connection`.
  */
 function connectionOnOneLine(document: ConfigurationDocument): string {
   const text = document.text();
@@ -308,7 +308,7 @@ function firstConnection(text: string): number {
   return text.search(new RegExp(CONNECTION.source));
 }
 
-/** Of the same length: what is commented out is blank. */
+/** The text with comments replaced by spaces of the same length. */
 function withoutComments(text: string): string {
   return text.replaceAll(/<!--[^]*?-->|<!\[CDATA\[[^]*?\]\]>|<\?[^]*?\?>/g, (comment) => ' '.repeat(comment.length));
 }

@@ -1,5 +1,5 @@
-// A configuration file of a release as a document that is edited in place: what stands before and behind its root, its line
-// ends, comments, order and every value stay; a file in which nothing is changed keeps every byte. A DOCTYPE is refused.
+// Edits an XML configuration file in place. Keeps comments, order, line ends and everything outside its root.
+// A file without changes keeps every byte. Refuses a DOCTYPE.
 
 import { type Document, DOMParser, type Element, type Node, XMLSerializer } from '@xmldom/xmldom';
 import { messageOf } from '@holdfast/kit/app-error';
@@ -8,15 +8,15 @@ export const CONFIGURATION_NAMESPACE = 'http://bbn.com/marti/xml/config';
 const BYTE_ORDER_MARK = '\uFEFF';
 const INDENT = '    ';
 
-/** What is wrong with the file, with its line. */
+/** A problem of the file, with its line. */
 export class ConfigurationFault extends Error {}
 
 export interface ConfigurationDocument {
   root: Element;
-  /** Values that somebody had set otherwise, in words; no secret among them. */
+  /** Descriptions of the replaced values, without secrets. */
   messages: string[];
   changed: boolean;
-  /** The whole file: the text as it was read unless something was changed. */
+  /** The complete file; exactly the original text if nothing changed. */
   text: () => string;
 }
 
@@ -41,7 +41,7 @@ export function readConfiguration(text: string, rootName: string): Configuration
   return document;
 }
 
-/** Every warning of the parser counts: it would guess what was meant. */
+/** Treats every parser warning as an error. */
 function parse(text: string): Document {
   if (text.includes('<!DOCTYPE')) throw new ConfigurationFault('a document type (DOCTYPE) is not allowed');
   let fault: ConfigurationFault | undefined;
@@ -52,7 +52,7 @@ function parse(text: string): Document {
   try {
     return new DOMParser({ onError }).parseFromString(text, 'text/xml');
   } catch (error) {
-    throw fault ?? new ConfigurationFault(messageOf(error).split('\n')[0] ?? 'it is no XML');
+    throw fault ?? new ConfigurationFault(messageOf(error).split('\n')[0] ?? 'it is not XML');
   }
 }
 
@@ -62,12 +62,12 @@ function rootOf(document: Document, name: string): Element {
   throw new ConfigurationFault(`its root must be ${name} of the namespace ${CONFIGURATION_NAMESPACE}`);
 }
 
-/** Where the root's tag begins, by the place that the parser has noted. */
+/** Offset of the root's tag, by the position that the parser noted. */
 function startOf(root: Element, text: string): number {
   const before = text.split('\n').slice(0, (root.lineNumber ?? 1) - 1);
   const start = before.reduce((length, line) => length + line.length + 1, 0) + (root.columnNumber ?? 1) - 1;
   if (text.startsWith(`<${root.tagName}`, start)) return start;
-  throw new ConfigurationFault(`line ${root.lineNumber ?? 1}: its root cannot be found`);
+  throw new ConfigurationFault(`line ${root.lineNumber ?? 1}: its root was not found`);
 }
 
 export function childrenOf(parent: Element, name: string): Element[] {
@@ -79,7 +79,7 @@ export function childrenOf(parent: Element, name: string): Element[] {
   );
 }
 
-/** The first child of that name; a new one at the end, or before `before`, when there is none. */
+/** The first child of that name. If there is none, adds one at the end or before `before`. */
 export function ensureChild(
   document: ConfigurationDocument,
   parent: Element,
@@ -105,7 +105,7 @@ export function insertChild(
   return element;
 }
 
-/** On a line of its own. */
+/** Inserts an element on its own line. */
 export function place(document: ConfigurationDocument, parent: Element, element: Element, before: Node | null): void {
   const owner = document.root.ownerDocument;
   const indent = INDENT.repeat(depthOf(parent) + 1);
@@ -130,7 +130,7 @@ function depthOf(element: Element): number {
   return parent === null || parent.nodeType !== parent.ELEMENT_NODE ? 0 : depthOf(parent as Element) + 1;
 }
 
-/** With the blanks before it. */
+/** Removes an element and the whitespace before it. */
 export function removeChild(document: ConfigurationDocument, element: Element): void {
   const before = element.previousSibling;
   if (before !== null && isBlank(before)) before.parentNode?.removeChild(before);
@@ -142,7 +142,7 @@ function isBlank(node: Node): boolean {
   return node.nodeType === node.TEXT_NODE && (node.nodeValue ?? '').trim() === '';
 }
 
-/** Sets what differs; a value that stood there otherwise is said, of a secret only that it did. */
+/** Sets attributes that differ, and reports replaced values (of `secrets`, only that they were replaced). */
 export function setAttributes(
   document: ConfigurationDocument,
   element: Element,
@@ -158,8 +158,8 @@ export function setAttributes(
     const place = `${pathOf(element)} ${name}`;
     document.messages.push(
       secrets.includes(name)
-        ? `${place}: another value stood there`
-        : `${place} is ${JSON.stringify(value)} now, not ${JSON.stringify(old.slice(0, 200))}`,
+        ? `${place} was replaced`
+        : `${place} is now ${JSON.stringify(value)}, was ${JSON.stringify(old.slice(0, 200))}`,
     );
   }
 }

@@ -1,4 +1,4 @@
-// Writes the retention files before a core starts: what the settings ask for, or the reasons why it cannot be.
+// Writes the retention files from the settings before a core starts.
 
 import { resolve } from 'node:path';
 import { argumentsOrUsage, type Invocation, parseCommandLine } from '@holdfast/kit/command';
@@ -11,11 +11,11 @@ import type { SettingName, Settings } from '../../../shared/settings/table.ts';
 
 const USAGE = `Usage: node dist/sync-retention.js [--env FILE]
 
-Writes COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS and RETENTION_CRON into conf/retention of CORE_DATA_DIR, in what
-CORE_RETENTION_UNIT says that the core counts. To be run before the core starts.
+Writes COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS and RETENTION_CRON to conf/retention in CORE_DATA_DIR, in the
+unit of CORE_RETENTION_UNIT. Run it before the core starts.
 
   --env FILE         read settings from FILE instead of .env in the repository
-  --help             show this text
+  --help             show this help
 `;
 
 const NEEDED: readonly SettingName[] = [
@@ -33,13 +33,13 @@ export async function syncRetention(call: Invocation): Promise<number> {
   const { settings, problems } = readSettings(call, args.env);
   const directory = settings.CORE_DATA_DIR;
   if (problems.length > 0 || directory === undefined) {
-    say('The retention files were not touched:');
+    say("Couldn't write the retention files. Nothing was changed:");
     for (const problem of problems) say(`  ${describeProblem(problem)}`);
     return 1;
   }
   const { messages } = await retentionFiles(directory).sync(wantedRetention(settings));
   for (const sentence of messages) say(`${sentence}.`);
-  if (messages.length === 0) say(`The retention files in ${directory} are as they should be.`);
+  if (messages.length === 0) say(`The retention files in ${directory} are up to date.`);
   return 0;
 }
 
@@ -49,7 +49,7 @@ function readArguments({ argv, cwd }: Invocation): { env: string | undefined } |
   return { env: values.env === undefined ? undefined : resolve(cwd, values.env) };
 }
 
-/** Whatever else is set or missing is for others to judge. */
+/** Reads only the settings that this program needs. */
 function readSettings(
   { home, environment }: Invocation,
   env: string | undefined,
@@ -63,7 +63,7 @@ function readSettings(
       name: 'CORE_DATA_DIR',
       value: undefined,
       message: 'must be set',
-      remedy: 'set CORE_DATA_DIR to the directory of the files of the core, in which conf lies',
+      remedy: 'set CORE_DATA_DIR to the directory of the core files, which contains conf',
     });
   return { settings, problems: [...file.problems, ...found] };
 }

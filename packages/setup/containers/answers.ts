@@ -1,5 +1,5 @@
-// The health check of our image: `answers.js ROLE` ends with 0 when the program of that role answers in this container, else
-// with 1 and a sentence. Small, because it runs every few seconds; what it asks leaves no line in the log of the asked.
+// Checks the health of a container of our image: `answers.js ROLE` exits with 0 if the role's program answers, else 1.
+// It runs every few seconds, so it is small and leaves no lines in the logs of the programs.
 
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -11,14 +11,14 @@ import { type ConnectionOptions, connect as connectSecurely } from 'node:tls';
 const WITHIN_MS = 4_000;
 const AT = '127.0.0.1';
 const offset = Number(process.env['HOLDFAST_PORT_OFFSET'] || 0);
-/** As packages/stack/process/layout.ts has them, which a test holds equal. */
+/** Same as in packages/stack/process/layout.ts (a test compares them). */
 const PORTS = { core: 8443, enrollment: 8446, streaming: 8089, database: 5432, identity: 9000, ldap: 3389 } as const;
 const CONTAINER_PROXY_PORT = 2375;
 const CORE_DIRECTORY = '/var/lib/holdfast/core';
 const RELEASE_HOME = '/opt/tak';
-/** What a release's own scripts encrypt keys with; ours are not encrypted. */
+/** Password of keys that the release's scripts made. Ours are not encrypted. */
 const RELEASE_PASSWORD = 'atakatak';
-/** The CA is what counts: a certificate that the operator brought need not know this machine's loopback. */
+/** Checks only the CA: an operator's certificate may not name the loopback address. */
 const ANY_NAME = { checkServerIdentity: () => undefined };
 
 const CHECKS: Record<string, () => Promise<unknown>> = {
@@ -48,7 +48,7 @@ function port(name: keyof typeof PORTS): number {
   return PORTS[name] + offset;
 }
 
-/** A web page that needs no sign-in. */
+/** Requests a page that needs no sign-in. */
 async function answersOk(at: number, path: string): Promise<void> {
   const status = await new Promise<number | undefined>((resolve, reject) => {
     const requested = request({ host: AT, port: at, path, agent: false }, (response) => {
@@ -57,17 +57,17 @@ async function answersOk(at: number, path: string): Promise<void> {
     });
     requested.on('error', reject).end();
   });
-  if (status !== 200) throw new Error(`port ${at} answers ${path} with ${status}`);
+  if (status !== 200) throw new Error(`port ${at} returned ${status} for ${path}`);
 }
 
-/** The certificate is of the CA of this core. An orderly end is no failed handshake for the other side. */
+/** Checks that the certificate is from the core's CA. Closes properly, so that the server sees no failed handshake. */
 async function showsCertificate(at: number, caFile: string, options: ConnectionOptions = {}): Promise<void> {
   const socket = connectSecurely({ host: AT, port: at, ca: readFileSync(caFile), ...options });
   await opened(socket, 'secureConnect');
   socket.end();
 }
 
-/** As management asks: by the certificate of svc_api. */
+/** Requests the version as management does, with the certificate of svc_api. */
 async function answersVersion(at: number, certificates: string): Promise<void> {
   const file = (name: string): Buffer => readFileSync(join(certificates, name));
   const status = await new Promise<number | undefined>((resolve, reject) => {
@@ -84,7 +84,7 @@ async function answersVersion(at: number, certificates: string): Promise<void> {
     });
     requested.on('error', reject).end();
   });
-  if (status !== 200) throw new Error(`port ${at} answers /Marti/api/version with ${status}`);
+  if (status !== 200) throw new Error(`port ${at} returned ${status} for /Marti/api/version`);
 }
 
 function releaseCertificates(): string {
@@ -97,7 +97,7 @@ async function takesConnections(at: number): Promise<void> {
   socket.end();
 }
 
-/** Like pg_isready: a server that asks for the password takes sign-ins; nothing is logged when we then leave. */
+/** Like pg_isready: a server that asks for a password is ready. It logs nothing when we then disconnect. */
 async function takesSignIns(at: number): Promise<void> {
   const socket = connect(at, AT);
   await opened(socket, 'connect');
@@ -108,20 +108,20 @@ async function takesSignIns(at: number): Promise<void> {
   socket.write(Buffer.concat([head, parameters]));
   const answer = await new Promise<Buffer>((resolve, reject) => {
     socket.once('data', resolve).once('error', reject);
-    socket.once('end', () => reject(new Error(`port ${at} hangs up`)));
+    socket.once('end', () => reject(new Error(`port ${at} closed the connection`)));
   });
   socket.end();
-  // R: it asks for a password. An error that does not say "cannot connect now" is of a server that takes connections, too.
+  // R: asks for a password. An error other than "cannot connect now" (57P03) also means that the server is ready.
   const text = answer.toString('latin1');
   if (text.startsWith('R') || (text.startsWith('E') && !text.includes('\0C57P03\0'))) return;
-  throw new Error(`port ${at} says: ${/\0M([^\0]*)/.exec(text)?.[1] ?? 'nothing that a database says'}`);
+  throw new Error(`port ${at}: ${/\0M([^\0]*)/.exec(text)?.[1] ?? 'not the response of a database'}`);
 }
 
 async function opened(socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> {
   await new Promise((resolve, reject) => socket.once(event, resolve).once('error', reject));
 }
 
-/** Ends the process with the answer. */
+/** Ends the process with the result. */
 export function checkHealth(role = ''): void {
   const check = CHECKS[role];
   if (check === undefined) {
@@ -138,6 +138,6 @@ export function checkHealth(role = ''): void {
 function end(complaint?: string): void {
   if (complaint !== undefined) process.stdout.write(`${complaint}\n`);
   process.exitCode = complaint === undefined ? 0 : 1;
-  // What was asked hears an orderly end.
+  // Lets connections close properly.
   setImmediate(() => process.exit());
 }

@@ -1,5 +1,5 @@
-// A read-only door to the socket of the container engine, for the containers of one Compose project. Whoever holds the socket
-// is root on the machine: so nothing is passed through, each question is asked anew and each answer written anew.
+// Gives read-only access to the container engine, for the containers of one Compose project.
+// The engine's socket means root on the machine: so nothing is passed through, every request and answer is rebuilt.
 
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -8,7 +8,7 @@ import { readBodyText } from '@holdfast/kit/body';
 import { jsonLog } from '@holdfast/kit/log';
 import { leave, stopInOrder } from '@holdfast/kit/service';
 
-/** Only by it does a container belong to a stack. */
+/** Marks the containers of a stack. */
 export const PROJECT_LABEL = 'com.docker.compose.project';
 const SERVICE_LABEL = 'com.docker.compose.service';
 
@@ -21,9 +21,7 @@ const network = z.object({
   GlobalIPv6Address: z.string().nullish(),
 });
 
-/**
- * Of an engine's answers these members go on and no others: above all no environment, no command, no path of the host.
- */
+/** The only members of an engine's answer that are returned: above all no environment, command or host path. */
 export const listAnswer = z.array(z.object({ Id: z.string(), Labels: labels.nullish() }));
 
 export const containerAnswer = z.object({
@@ -48,10 +46,10 @@ export function isOf(project: string, { Labels }: Labelled): boolean {
   return Labels?.[PROJECT_LABEL] === project;
 }
 
-/** What may be asked of the engine: three kinds of GET. Anything else, in whatever spelling, is refused. */
+/** The allowed requests: three kinds of GET. Everything else is refused, in any spelling. */
 export type ContainerQuestion =
   | { kind: 'ping' }
-  /** `labels` narrow it further down. */
+  /** `labels`: additional filters. */
   | { kind: 'list'; all: boolean; labels: string[] }
   | { kind: 'inspect'; id: string };
 
@@ -59,16 +57,16 @@ const MAX_TARGET_LENGTH = 4096;
 const VERSION = /^\/v1\.\d{1,3}(?=\/)/;
 const INSPECT = /^\/containers\/([0-9a-f]{12,64})\/json$/;
 const ALL: Record<string, boolean> = { '1': true, true: true, '0': false, false: false };
-/** As a list, or as older clients write it. */
+/** A list, or the form of older clients. */
 const filters = z.strictObject({
   label: z
     .union([z.array(z.string()), z.record(z.string(), z.boolean()).transform((each) => Object.keys(each))])
     .optional(),
 });
 
-/** Undefined for what is not let through. `target` is the request target as it came. */
+/** Undefined if the request isn't allowed. `target`: the request target as received. */
 export function questionIn(target: string): ContainerQuestion | undefined {
-  // One spelling of each: nothing here is decoded before it is compared.
+  // Only one spelling is accepted: nothing is decoded before it is compared.
   if (target.length > MAX_TARGET_LENGTH || !/^\/[!-~]*$/.test(target) || target.includes('#')) return undefined;
   const [whole = '', query, more] = target.split('?');
   const path = whole.replace(VERSION, '');
@@ -103,18 +101,18 @@ export interface ContainerProxyOptions {
   socket: string;
   /** The Compose project whose containers may be seen. */
   project: string;
-  /** Told of each request that is refused. */
+  /** Called for each refused request. */
   refused: (refusal: ProxyRefusal) => void;
-  /** For the engine to answer; default 10 s. */
+  /** Time limit for the engine; default 10 s. */
   withinMs?: number;
 }
 
 export interface ProxyRefusal {
   status: number;
   method: string;
-  /** As it came; at most 200 characters. */
+  /** As received; at most 200 characters. */
   target: string;
-  /** Who asked. */
+  /** Of the client. */
   address: string;
 }
 
@@ -129,7 +127,7 @@ const MAX_CONNECTIONS = 64;
 const REQUEST_WITHIN_MS = 5_000;
 const LOGGED_CHARACTERS = 200;
 
-/** Not listening yet. One request a connection, without a body; no upgrade, no tunnel. */
+/** Creates the server, not listening yet. One request per connection, without body, upgrade or tunnel. */
 export function containerProxy({ socket, project, refused, withinMs = 10_000 }: ContainerProxyOptions): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -161,7 +159,7 @@ export function containerProxy({ socket, project, refused, withinMs = 10_000 }: 
   async function replyTo(question: ContainerQuestion): Promise<{ status: number; body: unknown }> {
     const { status, text } = await askEngine(socket, pathOf(question, project), withinMs);
     if (status === 404 && question.kind === 'inspect') return NOT_FOUND;
-    if (status !== 200) return { status: 502, body: { message: `The engine answers with ${status}.` } };
+    if (status !== 200) return { status: 502, body: { message: `The container engine returned ${status}.` } };
     if (question.kind === 'ping') return { status, body: 'OK' };
     const json: unknown = JSON.parse(text);
     if (question.kind === 'list')
@@ -172,7 +170,7 @@ export function containerProxy({ socket, project, refused, withinMs = 10_000 }: 
 
   server.on('request', (incoming: IncomingMessage, response: ServerResponse) => {
     answer(incoming, response).catch((error: unknown) => {
-      send(response, 502, { message: `The engine gave no answer that can be read: ${wordsOf(error)}.` });
+      send(response, 502, { message: `Couldn't read the answer of the container engine: ${reasonOf(error)}.` });
     });
   });
   for (const event of ['checkContinue', 'checkExpectation'] as const)
@@ -192,14 +190,14 @@ export function containerProxy({ socket, project, refused, withinMs = 10_000 }: 
   return server;
 }
 
-const NOT_FOUND = { status: 404, body: { message: 'There is no such container in this project.' } };
+const NOT_FOUND = { status: 404, body: { message: 'No such container in this project.' } };
 const WORDS: Record<number, string> = {
-  400: 'A request here has no body and expects nothing.',
-  403: 'This is not let through: only /_ping, /containers/json and /containers/ID/json are.',
-  405: 'Only GET is let through.',
+  400: 'Requests must have no body and no Expect header.',
+  403: 'Not allowed. Only /_ping, /containers/json and /containers/ID/json are.',
+  405: 'Only GET is allowed.',
 };
 
-/** Whether the other side hangs up too or not: it must not keep the place of others. */
+/** Closes the connection even if the client doesn't, so that it doesn't block others. */
 function hangUp(stream: Socket, status: string): void {
   stream.on('error', () => undefined);
   stream.write(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
@@ -248,14 +246,14 @@ function send(response: ServerResponse, status: number, body: unknown): void {
   response.end(text);
 }
 
-/** Nothing of the answer itself: it may hold what is not to be passed on. */
-function wordsOf(error: unknown): string {
-  if (error instanceof z.ZodError) return `its member ${error.issues[0]?.path.join('.') || '(all)'} is of another kind`;
-  if (error instanceof SyntaxError) return 'it is no JSON';
+/** Never quotes the answer, which may contain what must not be passed on. */
+function reasonOf(error: unknown): string {
+  if (error instanceof z.ZodError) return `unexpected member ${error.issues[0]?.path.join('.') || '(all)'}`;
+  if (error instanceof SyntaxError) return 'it is not JSON';
   return error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? error.name) : 'unknown';
 }
 
-/** Where compose.runtime.yaml mounts it. */
+/** Mounted by compose.runtime.yaml. */
 const SOCKET = '/var/run/docker.sock';
 const PORT = 2375;
 const PROJECT = 'holdfast';

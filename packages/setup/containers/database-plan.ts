@@ -1,4 +1,4 @@
-// Plans the role `database`: which passwords, which PostgreSQL, which settings of the server.
+// Plans the role `database`: passwords, PostgreSQL programs and server settings.
 
 import { join } from 'node:path';
 import { StackError } from '@holdfast/kit/app-error';
@@ -22,7 +22,7 @@ export function databasePasswords(settings: Settings, read: readonly SettingName
   ]);
 }
 
-/** Ours comes with our image; a release's lies where its image has it, and works with the files of the release. */
+/** Our PostgreSQL is in our image. A release's is in its own image, and uses the files of the release. */
 export function databasePrograms(
   { home, places, problems, given }: Pick<RoleContext, 'home' | 'places' | 'problems' | 'given'>,
   settings: Settings,
@@ -35,7 +35,7 @@ export function databasePrograms(
     problems.push({
       name: 'HOLDFAST_DATABASES',
       value: databases.join(),
-      message: `must be ${CORE_DATABASE} alone with HOLDFAST_DATABASE_KIND=release`,
+      message: `must be only ${CORE_DATABASE} with HOLDFAST_DATABASE_KIND=release`,
       remedy: 'set HOLDFAST_DATABASES=cot',
     });
   try {
@@ -47,7 +47,7 @@ export function databasePrograms(
       javaHome: given.values['JAVA_HOME'],
       password: core,
     };
-    // A setting that was refused has no value.
+    // A refused setting has no value.
     const shares = problems.length > 0 ? {} : sharesOf(settings.CORE_DATABASE_MEMORY);
     return { binaries, release: { major, schema, settings: shares } };
   } catch (error) {

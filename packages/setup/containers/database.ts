@@ -1,5 +1,5 @@
-// The role `database`: prepares the cluster of a volume and becomes PostgreSQL, as the first process of its container. Two
-// containers on one volume would destroy it, and process numbers say nothing across containers: a lock on the volume does.
+// Runs the role `database`: prepares the cluster of a volume, then becomes PostgreSQL as the container's first process.
+// Locks the volume, because two containers on one volume would destroy the cluster.
 
 import { closeSync, existsSync, openSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,18 +18,18 @@ import type { DatabaseTuning } from '../../../shared/settings/tuning.ts';
 import { anotherMajor, bringSchemaUpToDate, type ReleaseSchema } from '../release-files/schema.ts';
 import { CLUSTER } from './places.ts';
 
-/** Rejects a directory on the container's own file system, with which everything would be gone at the next update. */
+/** Throws a StackError if the directory is not on a volume: the next update would delete its data. */
 export function proveVolume(directory: string, mountinfo: string): void {
   let path: string;
   try {
     path = realpathSync(directory);
   } catch (error) {
-    throw new StackError(`${directory} cannot be reached.`, `mount a volume at ${directory}`, error);
+    throw new StackError(`Couldn't access ${directory}.`, `mount a volume at ${directory}`, error);
   }
   const point = mountPointOf(path, mountsIn(mountinfo)) ?? '/';
   if (point !== '/') return;
   throw new StackError(
-    `${directory} lies in the container itself: recreating the container would lose everything in the database.`,
+    `${directory} is not on a volume: recreating the container would delete the database.`,
     `mount a volume at ${directory}, as compose.yaml does`,
   );
 }
@@ -41,13 +41,13 @@ export interface DatabasePlan {
   binaries: string;
   listen: string;
   port: number;
-  /** Roles and databases are made of the passwords that are given. */
+  /** Databases to create. Roles are created for the given passwords. */
   databases: DatabaseName[];
   passwords: Partial<DatabasePasswords>;
   tuning: DatabaseTuning;
   /** The network of the flow engine. */
   flowsFrom?: string;
-  /** The core's database of a release, on the PostgreSQL of its image. */
+  /** Set for the core database of a release, which uses the PostgreSQL of its image. */
   release?: { major: string; schema: ReleaseSchema; settings: Record<string, string> };
 }
 
@@ -57,13 +57,13 @@ export interface Becoming {
   environment: NodeJS.ProcessEnv;
 }
 
-/** Says that this process was started under the lock of its volume. */
+/** Set in a process that holds the lock of its volume. */
 export const LOCKED_VARIABLE = 'HOLDFAST_VOLUME_LOCKED';
-/** What flock answers when somebody else holds the lock; nothing else here ends so. */
+/** Exit code if another process holds the lock. Used for nothing else. */
 const LOCK_TAKEN = 75;
 const LOCK = 'lock';
 
-/** The same program once more, under the lock of the volume. */
+/** Runs the same program again, with the lock of the volume. */
 export function underLock({ directory }: DatabasePlan, environment: NodeJS.ProcessEnv): Becoming {
   refuseRoot();
   proveVolume(directory, readFileSync('/proc/self/mountinfo', 'utf8'));
@@ -72,7 +72,7 @@ export function underLock({ directory }: DatabasePlan, environment: NodeJS.Proce
   return locked(directory, again, { ...environment, [LOCKED_VARIABLE]: '1' });
 }
 
-/** Brings the cluster up to date and says what to become. To be called under the lock. */
+/** Updates the cluster and returns the program to become. The caller must hold the lock. */
 export async function preparedServer(plan: DatabasePlan): Promise<Becoming> {
   const { directory, binaries, passwords, databases, listen, port, tuning, flowsFrom, release } = plan;
   const pgdata = join(directory, CLUSTER);
@@ -96,30 +96,30 @@ export async function preparedServer(plan: DatabasePlan): Promise<Becoming> {
   return locked(directory, [join(binaries, 'postgres'), ...args], programEnvironment());
 }
 
-/** Takes the place of this process; returns only by an error. */
+/** Replaces this process. Returns only with an error. */
 export function become({ program, args, environment }: Becoming): never {
-  if (process.execve === undefined) throw new Error('this Node cannot replace itself: it needs 22.15 or newer');
+  if (process.execve === undefined) throw new Error('this Node is too old: version 22.15 or newer is needed');
   return process.execve(program, args, environment);
 }
 
 const UNDER_LOCK = `exec 9>>"$1" || exit 74
-flock -n 9 || { echo "{\\"level\\":\\"error\\",\\"role\\":\\"database\\",\\"event\\":\\"database.failed\\",\\"error\\":\\"$1 is locked: another container works on this volume. Remedy: end it, or give this one a volume of its own\\"}"; exit ${LOCK_TAKEN}; }
+flock -n 9 || { echo "{\\"level\\":\\"error\\",\\"role\\":\\"database\\",\\"event\\":\\"database.failed\\",\\"error\\":\\"$1 is locked: another container uses this volume. Remedy: stop it, or use another volume\\"}"; exit ${LOCK_TAKEN}; }
 shift
 exec "$@"`;
 
-/** The lock stays open in the program that comes of it, and in that program's children. */
+/** The program and its children inherit the lock. */
 function locked(directory: string, command: string[], environment: NodeJS.ProcessEnv): Becoming {
   const args = ['sh', '-c', UNDER_LOCK, 'sh', join(directory, LOCK), ...command];
   return { program: '/bin/sh', args, environment };
 }
 
-/** Nobody else has the lock: whatever stands in the file is of a server that is gone. */
+/** We hold the lock, so the file is from a server that has ended. */
 function clearStalePidFile(pgdata: string): void {
   const file = join(pgdata, 'postmaster.pid');
   if (existsSync(file)) rmSync(file);
 }
 
-/** The shell that takes the lock could say no more than which file it is. */
+/** Checked here for a better message than the shell's that takes the lock. */
 function proveWritable(file: string): void {
   try {
     closeSync(openSync(file, 'a', 0o600));
@@ -127,8 +127,8 @@ function proveWritable(file: string): void {
     if (!['EACCES', 'EPERM', 'EROFS'].includes(codeOf(error) ?? '')) throw explainFileError(error, file);
     const account = `${process.getuid?.()}:${process.getgid?.()}`;
     throw new StackError(
-      `${file} cannot be written by ${account}: ${messageOf(error)}.`,
-      `mount the volume writable, and give it with everything in it to that account: chown -R ${account}`,
+      `${account} couldn't write ${file}: ${messageOf(error)}.`,
+      `mount the volume writable, and make that user the owner of everything in it: chown -R ${account}`,
       error,
     );
   }
@@ -138,6 +138,6 @@ function refuseRoot(): void {
   if (process.getuid?.() !== 0) return;
   throw new StackError(
     'PostgreSQL refuses to run as root.',
-    'let the service run as the user that owns the volume: user: "10002:10002"',
+    'run the service as the owner of the volume: user: "10002:10002"',
   );
 }

@@ -1,5 +1,5 @@
-// Where the parts of the stack stand in its containers. The HOLDFAST_ variables move them, as for a run without containers; what
-// a person may set is in shared/settings/table.ts.
+// Reads the addresses and directories of the stack's services from the HOLDFAST_ variables, with defaults for
+// containers. Settings for people are in shared/settings/table.ts.
 
 import { isIPv4 } from 'node:net';
 import type { DatabaseName } from '@holdfast/stack/database/roles';
@@ -11,50 +11,50 @@ export type StackKind = 'container' | 'light';
 export interface Places {
   /** `light`: our own core and identity provider. */
   stack: StackKind;
-  /** On which address every role listens; management has a setting of its own. */
+  /** Address that every role listens on, except management, which has its own setting. */
   listen: string;
   ports: Ports;
   /** host:port */
   coreDatabase: string;
   appDatabase: string;
-  /** What a database container keeps. */
+  /** The databases of a database container. */
   databases: DatabaseName[];
   databasePort: number;
   /** The volume of a database; the cluster is in `pgdata` below it. */
   databaseDirectory: string;
-  /** Whose database it is: our own, or that of a release, on the PostgreSQL of its image. */
+  /** `release`: the core database of a release, on the PostgreSQL of its image. */
   databaseKind: 'own' | 'release';
-  /** The root directory of the image of a release, with its PostgreSQL and /opt/tak. */
+  /** Root directory of the image of a release, with its PostgreSQL and /opt/tak. */
   imageRoot: string;
-  /** The network by which the flow engine, and nobody else, comes to the core's database. */
+  /** Subnet that only the flow engine uses to connect to the core's database. */
   flowsNetwork: string | undefined;
-  /** Where management gives the proxy what it needs of the core's certificates. */
+  /** Directory where management puts the certificates for the proxy. */
   proxyDirectory: string;
-  /** Where identity-setup gives the LDAP outpost its key. */
+  /** Directory where identity-setup puts the key of the LDAP outpost. */
   outpostDirectory: string;
-  /** Where management gives the flow engine its certificate. */
+  /** Directory where management puts the certificate of the flow engine. */
   flowsDirectory: string;
 }
 
-/** Where volumes are mounted. */
+/** Mount points of the volumes. */
 export const MOUNTS = {
   core: '/var/lib/holdfast/core',
   management: '/var/lib/holdfast/management',
   database: '/var/lib/holdfast/database',
-  /** The volume of the core's database, read-only, for the room on its disk. */
+  /** The volume of the core's database, read-only, to measure its free space. */
   coreDatabase: '/var/lib/holdfast/core-database',
   proxy: '/var/lib/holdfast/proxy',
-  /** Where the LDAP outpost of authentik finds its key. */
+  /** The key of authentik's LDAP outpost. */
   outpost: '/var/lib/holdfast/outpost',
   flows: '/var/lib/holdfast/flows',
 } as const;
 
-/** The cluster, in the volume of a database. */
+/** Directory of the cluster in the volume of a database. */
 export const CLUSTER = 'pgdata';
 
 const DATABASE_NAMES: readonly DatabaseName[] = ['cot', 'holdfast', 'identity'];
 
-/** Of an environment, with what is wrong with it; empty values are unset. */
+/** Reads an environment and finds its problems. Empty values count as unset. */
 export function readPlaces(environment: NodeJS.ProcessEnv): { places: Places; problems: Problem[] } {
   const problems: Problem[] = [];
   const given = (name: string): string | undefined => environment[name]?.trim() || undefined;
@@ -62,7 +62,7 @@ export function readPlaces(environment: NodeJS.ProcessEnv): { places: Places; pr
   function checked(name: string, initial: string, isGood: (value: string) => boolean, remedy: string): string {
     const value = given(name) ?? initial;
     if (isGood(value)) return value;
-    problems.push({ name, value, message: 'is nothing that the stack knows', remedy });
+    problems.push({ name, value, message: 'has an unknown value', remedy });
     return initial;
   }
 
@@ -123,13 +123,13 @@ export function readPlaces(environment: NodeJS.ProcessEnv): { places: Places; pr
   return { places, problems };
 }
 
-/** IPv4 alone, as the networks of the stack are. */
+/** Only IPv4, like the networks of the stack. */
 function isSubnet(value: string): boolean {
   const [address = '', prefix = '', more] = value.split('/');
   return more === undefined && isIPv4(address) && /^\d{1,2}$/.test(prefix) && Number(prefix) <= 32;
 }
 
-/** Node would take any other text for UTC, and retention would run at another hour than it was meant to. */
+/** Node treats an unknown time zone as UTC, so retention would run at the wrong hour. */
 function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
@@ -142,8 +142,8 @@ function unknownTimeZone(zone: string): Problem {
   return {
     name: 'TZ',
     value: zone,
-    message: 'is no time zone, and would count as UTC',
-    remedy: 'write its name as timedatectl list-timezones shows it, such as TZ=Europe/Vienna, or remove it',
+    message: 'is not a known time zone (UTC would be used)',
+    remedy: 'use a name from timedatectl list-timezones, such as TZ=Europe/Vienna, or remove it',
   };
 }
 

@@ -1,5 +1,4 @@
-// Decides everything about a container of ours before anything is started: what a supervisor hands to a program, made of the
-// environment of the container. Every problem comes at once.
+// Plans a container of ours from its environment before it starts anything. Reports every problem at once.
 
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
@@ -33,7 +32,7 @@ import {
   stackLayer,
 } from './role-settings.ts';
 
-/** By which the other containers know the core. */
+/** Names of the core for the other containers. */
 const CORE_NAMES = ['core', 'takserver', 'localhost', '127.0.0.1'];
 
 export function coreHandover(places: Places, settings: Settings): CoreHandover {
@@ -73,7 +72,7 @@ export function identityHandover({ listen, ports, appDatabase }: Places, setting
   };
 }
 
-/** The roles of our image, each with the program beside container.js that it becomes. */
+/** The roles of our image, each with its program next to container.js. */
 export const ROLES = {
   management: 'management.js',
   core: 'core.js',
@@ -94,9 +93,9 @@ export type ContainerPlan =
   | {
       role: Exclude<Role, 'database'>;
       program: string;
-      /** All that the program finds of ours in its environment. */
+      /** All of our variables in the program's environment. */
       environment: Record<string, string>;
-      /** What the process gives the proxy besides. */
+      /** Set if the process supplies the proxy with certificates. */
       proxy?: ForProxy;
     };
 
@@ -122,7 +121,7 @@ const OF_CERTIFICATES = [
   'CERTIFICATE_ORGANIZATION',
   'CERTIFICATE_UNIT',
 ] as const;
-/** What a release is told of the stack, besides. */
+/** Other settings that a release needs. */
 const OF_CORE = ['PUBLIC_ADDRESSES', 'CORE_DATABASE_MEMORY', 'LDAP_URL', 'LDAP_BASE_DN', 'LDAP_WEB_BASE_DN'] as const;
 const OF_RELEASE = [...OF_CORE, ...OF_CERTIFICATES] as const;
 
@@ -130,7 +129,7 @@ export function isRole(name: string): name is Role {
   return Object.hasOwn(ROLES, name);
 }
 
-/** The plan, or every problem that stands against it. `home` is the root of the release. */
+/** The plan, or every problem that prevents it. `home` is the root of the release. */
 export function planContainer(home: string, role: Role, environment: NodeJS.ProcessEnv): ContainerPlan | Problem[] {
   const { places, problems } = readPlaces(environment);
   const given = environmentLayer(environment);
@@ -139,13 +138,13 @@ export function planContainer(home: string, role: Role, environment: NodeJS.Proc
   return problems.length > 0 ? problems : plan;
 }
 
-/** What is not a plan's to keep: settings, secrets, and what only says where things stand. */
+/** The environment without our settings, secrets and HOLDFAST_ variables. */
 export function withoutOurs(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = Object.entries(environment).filter(([name]) => !isOurs(name));
   return Object.fromEntries(kept);
 }
 
-/** Our own database as the container of management reaches it; undefined where nothing of this environment says its password. */
+/** URL of the Holdfast database in the management container; undefined without its password in the environment. */
 export function stackDatabaseUrl(environment: NodeJS.ProcessEnv): string | undefined {
   const given = environmentLayer(environment);
   return stackLayer(readPlaces(environment).places, given).values['DATABASE_URL'];
@@ -162,7 +161,7 @@ const PLANS: Record<Role, (start: RoleContext) => ContainerPlan> = {
         ? {}
         : { composeProject: given.values['COMPOSE_PROJECT_NAME'] }),
     };
-    // In subdomain mode the proxy has certificates of its own, and no key of ours is anywhere else than it must be.
+    // In subdomain mode the proxy has its own certificates, so it doesn't get our key.
     const withKey = settings.DEPLOY_MODE === 'direct';
     const proxy = { core: settings.CORE_DATA_DIR ?? MOUNTS.core, directory: places.proxyDirectory, withKey };
     return { ...planned('management', { [HANDOVER_VARIABLE]: JSON.stringify(handover) }), proxy };
@@ -195,7 +194,7 @@ const PLANS: Record<Role, (start: RoleContext) => ContainerPlan> = {
       'configuration',
       defined([...values, ['HOLDFAST_CORE_DATABASE', isLight ? undefined : place]]),
     );
-    // Our own core makes everything else itself.
+    // Our own core creates everything else by itself.
     return isLight ? { ...plan, program: 'sync-retention.js' } : plan;
   },
 
@@ -237,7 +236,7 @@ const PLANS: Record<Role, (start: RoleContext) => ContainerPlan> = {
       problems.push({
         name: 'HOLDFAST_DATABASES',
         value: undefined,
-        message: 'must say which databases this container keeps',
+        message: 'must list the databases of this container',
         remedy: 'set HOLDFAST_DATABASES=cot or HOLDFAST_DATABASES=holdfast,identity',
       });
     const needs = databases.flatMap((name) => OWN_TO_DATABASE[name]);

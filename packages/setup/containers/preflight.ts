@@ -1,6 +1,6 @@
-// Judges the settings of a container stack before anything is started. As role `preflight` of our image they were judged before
-// this is reached; with --of-compose they come as `docker compose config --format json` on the standard input, so that no
-// container, network or volume of the stack is made for it: the settings of management, and the secrets of all others.
+// Checks the settings of a container stack before anything is started.
+// In the role `preflight`, planning the container has already checked them. With --of-compose they come from standard
+// input (`docker compose config --format json`), so that no container, network or volume is created for the check.
 
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
@@ -16,7 +16,7 @@ const composedSchema = z.object({
     .catchall(z.object({ environment: environmentSchema.nullish() })),
 });
 
-/** Secrets of ours by the names that the programs of others give them. */
+/** Our names for secrets that other programs name differently. */
 const OURS: Record<string, string> = {
   AUTHENTIK_SECRET_KEY: 'IDENTITY_SECRET_KEY',
   AUTHENTIK_BOOTSTRAP_PASSWORD: 'IDENTITY_ADMIN_PASSWORD',
@@ -27,7 +27,7 @@ const OURS: Record<string, string> = {
 /** The program of the role `preflight`; resolves with its exit code. */
 export async function preflight({ home, argv }: Invocation): Promise<number> {
   if (argv[0] !== '--of-compose') {
-    process.stdout.write('The settings are good.\n');
+    process.stdout.write('The settings are valid.\n');
     return 0;
   }
   const { services } = composedSchema.parse(JSON.parse(await text(process.stdin)));
@@ -49,7 +49,7 @@ function isSecret([name]: [name: string, value: string]): boolean {
   return isSettingName(name) && SETTINGS[name].kind.secret;
 }
 
-/** Compose writes each dollar twice, so that its own reading of the text gives one. */
+/** Compose doubles each dollar sign. */
 function unescaped(value: string): string {
   return value.replaceAll('$$', '$');
 }

@@ -1,7 +1,8 @@
-// What our image runs: `container.js ROLE`. Makes of the environment what a supervisor would hand over, takes every secret out of
-// it, and goes on as the program of that role; the database becomes PostgreSQL itself.
+// Runs a role of our image: `container.js ROLE`. Turns the environment into the handover of the role's program, removes
+// our variables and secrets from it, and continues as that program (`database`: as PostgreSQL).
 
 import { say } from '@holdfast/kit/command';
+import { counted } from '@holdfast/kit/format';
 import { forgetPostgresVariables } from '@holdfast/kit/postgres';
 import { behaveAsFirst } from '@holdfast/kit/service';
 import { supplyFlows } from '@holdfast/stack/flows/certificate';
@@ -11,22 +12,21 @@ import { readPlaces } from './places.ts';
 import { isRole, planContainer, ROLES, withoutOurs } from './plan.ts';
 import { supplyProxy } from './proxy-certificate.ts';
 
-/** The roles of a container; `load` goes on as a program beside this one. */
+/** Runs a role. `load` continues as the given program next to this one. */
 export async function runContainer(
   home: string,
   role: string,
   load: (program: string) => Promise<unknown>,
 ): Promise<void> {
   if (!isRole(role)) {
-    say(`Holdfast has no role ${JSON.stringify(role)}: say one of ${Object.keys(ROLES).join(', ')}.\n`);
+    say(`Unknown role ${JSON.stringify(role)}. Use one of ${Object.keys(ROLES).join(', ')}.\n`);
     process.exit(2);
   }
   behaveAsFirst(role);
   const given = { ...process.env };
   const plan = planContainer(home, role, given);
   if (Array.isArray(plan)) {
-    const count = plan.length === 1 ? 'one setting' : `${plan.length} settings`;
-    say(`Holdfast (${role}) does not start: ${count} must be put right. Nothing was started.\n`);
+    say(`Couldn't start Holdfast (${role}): ${counted(plan.length, 'invalid setting')}. Nothing was started.\n`);
     for (const problem of plan) say(`  ${describeProblem(problem)}\n`);
     process.exit(1);
   }
@@ -37,12 +37,12 @@ export async function runContainer(
   }
   if (plan.proxy !== undefined) {
     supplyProxy(plan.proxy, (error) => sayNotGiven(role, 'proxy', error));
-    // The flow engine is another user, in the group of this one besides.
+    // The flow engine runs as another user, who is also in our group.
     const flows = { core: plan.proxy.core, directory: readPlaces(given).places.flowsDirectory, mode: 0o640 };
     supplyFlows(flows, (error) => sayNotGiven(role, 'flows', error));
   }
   Object.assign(process.env, plan.environment);
-  // No program reads a file of settings here: the environment was it.
+  // Programs must not read an env file: all settings come from the environment.
   process.argv = [
     process.execPath,
     plan.program,
@@ -51,7 +51,7 @@ export async function runContainer(
   await load(plan.program);
 }
 
-/** A child that this process starts, or a report of it, has nothing to tell. */
+/** Keeps our variables out of child processes and reports. */
 function forgetOurs(): void {
   const kept = withoutOurs(process.env);
   for (const name of Object.keys(process.env)) if (!Object.hasOwn(kept, name)) delete process.env[name];

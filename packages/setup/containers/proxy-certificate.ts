@@ -1,6 +1,5 @@
-// What management gives the proxy of the core's files: its CA, by which the core is known; in direct mode the server certificate
-// too, a pair of files under a new name for each; then `tls.caddy`, which names them. The proxy watches that text, which is part
-// of its configuration: the core itself may not write it.
+// Gives the proxy the core's CA and, in direct mode, the server certificate and key.
+// Each pair gets new file names, which `tls.caddy` includes. The proxy watches that file, so the core must not write it.
 
 import { createHash, X509Certificate } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -12,9 +11,9 @@ import { repeatRegularly } from '@holdfast/kit/retry';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import type { ServerCertificateFiles } from '@holdfast/pki/server-certificate';
 
-/** Where the proxy has the directory mounted. */
+/** Mount point of the directory in the proxy. */
 const AT_PROXY = '/certificate';
-/** Long after the proxy has read the new pair. */
+/** Long after the proxy has loaded the new pair. */
 const KEPT_MS = DAY_MS;
 const PAIR_FILE = /^server-.+\.(?:pem|key)(?:\.new)?$/;
 
@@ -22,17 +21,17 @@ export interface ForProxy {
   /** CORE_DATA_DIR. */
   core: string;
   directory: string;
-  /** In direct mode it shows the stack's certificate; otherwise it needs no key of ours. */
+  /** In direct mode the proxy uses the stack's certificate. Otherwise it needs no key. */
   withKey: boolean;
 }
 
-/** As long as the process runs. */
+/** Keeps the proxy supplied while the process runs. */
 export function supplyProxy(proxy: ForProxy, failed: (message: string) => void): void {
   const { ca, server: certificate, serverKey: key } = certificateFiles(proxy.core);
   repeatRegularly(() => giveToProxy(proxy, { ca, certificate, key }, new Date()), failed);
 }
 
-/** Writes what is not there yet, and removes pairs that were left a day ago. Rejects a pair that does not fit. */
+/** Writes missing files, and removes pairs unused for a day. Throws if certificate and key don't match. */
 export function giveToProxy(
   { directory, withKey }: Pick<ForProxy, 'directory' | 'withKey'>,
   files: ServerCertificateFiles,
@@ -48,7 +47,7 @@ export function giveToProxy(
   removeOld(directory, withKey ? [`${name}.pem`, `${name}.key`] : [`${name}.pem`], now);
 }
 
-/** By serial number; the same certificate under another chain gets a name of its own, or nobody would notice. */
+/** Name by serial number. The same certificate with another chain gets another name, so that the proxy reloads it. */
 function nameOf(directory: string, certificate: string): string {
   const name = `server-${new X509Certificate(certificate).serialNumber.toLowerCase()}`;
   const known = textOf(join(directory, `${name}.pem`));

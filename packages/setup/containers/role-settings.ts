@@ -1,4 +1,4 @@
-// The settings of a role: what it is given, where everything stands that nobody has moved, and what is wrong with them.
+// Reads and checks the settings of a role, with defaults for the services of the stack.
 
 import { CORE_BASE } from '@holdfast/kit/directory';
 import { CORE_DATABASE, CORE_OWNER, CORE_READER, STATE_DATABASE, STATE_OWNER } from '@holdfast/stack/database/roles';
@@ -17,24 +17,24 @@ export function databaseUrl(user: string, password: string, place: string, datab
 export interface RoleContext {
   home: string;
   places: Places;
-  /** Added to. */
+  /** Planning adds to this list. */
   problems: Problem[];
   given: Layer;
   layers: Layer[];
 }
 
-/** All settings, as management reads them; what is wrong with them joins the problems. */
+/** All settings, as management reads them. Adds their problems. */
 export function managementSettings({ home, places, problems, given, layers }: RoleContext): Settings {
   const { settings, problems: found } = readConfiguration(home, layers, places.stack);
   const unset = missing(given, managementNeeds(given));
   const isNamed = new Set(unset.map(({ name }) => name));
-  // The URL is made of the password: one of the two is to be named.
+  // The URL contains the password: report only one of the two.
   if (isNamed.has('APP_DB_PASSWORD')) isNamed.add('DATABASE_URL');
   problems.push(...unset, ...found.filter(({ name }) => !isNamed.has(name)));
   return settings;
 }
 
-/** The settings that a role reads; what is wrong with them, and which of `needs` is not set, joins the problems. */
+/** The settings that a role reads. Adds their problems, and the unset ones of `needs`. */
 export function checked(
   { places, problems, given, layers }: Omit<RoleContext, 'home'>,
   names: readonly SettingName[],
@@ -58,11 +58,11 @@ export function missing(given: Layer, needs: readonly SettingName[]): Problem[] 
       name,
       value: undefined,
       message: 'must be set in the container stack',
-      remedy: `run ./scripts/setup.sh, which writes it into .env, or set ${name} there yourself`,
+      remedy: `run ./scripts/setup.sh, which writes it to .env, or set ${name} in .env yourself`,
     }));
 }
 
-/** A part that stands elsewhere needs no password of ours. */
+/** An external service needs no password of ours. */
 export function managementNeeds(given: Layer): SettingName[] {
   const unless = (url: SettingName, ...names: SettingName[]): SettingName[] => (isGiven(given, url) ? [] : names);
   return [
@@ -74,7 +74,7 @@ export function managementNeeds(given: Layer): SettingName[] {
   ];
 }
 
-/** Where everything stands that nobody has moved. */
+/** Default addresses of the services. */
 export function stackLayer({ stack, ports, coreDatabase, appDatabase }: Places, given: Layer): Layer {
   const light = stack === 'light';
   const [http, ldap] = light ? ['identity', 'identity'] : ['authentik-server', 'authentik-ldap'];
@@ -96,7 +96,7 @@ export function stackLayer({ stack, ports, coreDatabase, appDatabase }: Places, 
       ['LDAP_URL', `ldap://${ldap}:${ports.ldap}`],
       ['LDAP_BASE_DN', CORE_BASE],
       ['DATABASE_URL', urlOf('APP_DB_PASSWORD', STATE_OWNER, appDatabase, STATE_DATABASE)],
-      // Whoever redirects the one must say the others: they speak of the same database.
+      // All three describe the same database: one from the settings needs the others from there too.
       ...(isGiven(given, 'CORE_DATABASE_URL')
         ? []
         : ([
@@ -116,23 +116,23 @@ export function defined(entries: readonly (readonly [string, string | undefined]
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
-/** What stands in examples until somebody writes something else. */
+/** Typical placeholder values. */
 const PLACEHOLDER =
   /^(?:<.*>|\$\{?\w+\}?|\{\{.*\}\}|x{3,}|\*{3,}|\.{3,}|(?:change|replace)[-_. ]?(?:me|this|it)\b.*|changeme.*|(?:your|my|from|set|insert|enter|some|the)[-_. ].*|todo.*|fixme.*|tbd|none|null|undefined|unset|example.*|sample|dummy|placeholder.*|generated|secret|test|testing|default|hunter2|qwerty.*|letmein.*|welcome.*|1234.*|abcd?1?2?3?4?)$/i;
 const MAX_PLACEHOLDER_LENGTH = 40;
 
 /**
- * Every secret that has to be another one before a start: the text of an example, a password of a manual, one that is short; none
- * is quoted. A start of the embedded stack says such things and goes on.
+ * Secrets that must be changed before a start: placeholders, published passwords and short ones. Never quotes them.
+ * The embedded stack only warns about them.
  */
 export function secretProblems(settings: Settings): Problem[] {
   const published = SETTING_NAMES.filter((name) => isPublished(name, settings));
   const isNamed = new Set(published);
   return [
-    ...published.map((name) => problem(name, 'is the text of an example, or a password that manuals publish', 16)),
+    ...published.map((name) => problem(name, 'is a placeholder or a published default password', 16)),
     ...shortSecrets(settings)
       .filter(({ name }) => !isNamed.has(name))
-      .map(({ name, length }) => problem(name, `is short: it must have at least ${length} characters`, length)),
+      .map(({ name, length }) => problem(name, `is too short: use at least ${length} characters`, length)),
   ];
 }
 
@@ -148,7 +148,7 @@ function isPublished(name: SettingName, settings: Settings): boolean {
 function problem(name: SettingName, message: string, length: number): Problem {
   const remedy =
     SETTINGS[name].example === 'generated'
-      ? `empty the line ${name}= in .env and run ./scripts/setup.sh, which writes a random one`
-      : `set ${name} to a random one of at least ${length} characters, or remove it`;
+      ? `delete the value of ${name} in .env and run ./scripts/setup.sh, which generates a new one`
+      : `set ${name} to a random value of at least ${length} characters, or remove it`;
   return { name, value: '***', message, remedy };
 }

@@ -108,7 +108,7 @@ describe('a fresh release', { timeout: 60_000 }, () => {
     rmSync(path('conf/retention/mission-archiving-config.yml'));
     rmSync(path('mission-archive/mission-store.yml'));
     const messages = await configured();
-    expect(messages.join('\n')).toContain('was made from CoreConfig.example.xml');
+    expect(messages.join('\n')).toContain('CoreConfig.xml from CoreConfig.example.xml');
     for (const name of ['CoreConfig.xml', 'UserAuthenticationFile.xml', 'TAKIgniteConfig.xml'])
       expect(existsSync(path(name))).toBe(true);
     expect(read('TAKIgniteConfig.xml')).toBe(read('TAKIgniteConfig.example.xml'));
@@ -196,7 +196,7 @@ describe("an operator's own file", { timeout: 60_000 }, () => {
     start();
     const own = read('CoreConfig.example.xml').replace('<network ', '<network serverId="mine" ');
     writeFileSync(path('CoreConfig.xml'), own);
-    expect((await configured()).join('\n')).toContain('CoreConfig.xml was changed');
+    expect((await configured()).join('\n')).toContain(`Changed ${path('CoreConfig.xml')}`);
     expect(read('CoreConfig.xml.before-holdfast')).toBe(own);
     expect(statSync(path('CoreConfig.xml.before-holdfast')).mode & 0o777).toBe(0o600);
     expect(read('CoreConfig.xml')).toContain('serverId="mine"');
@@ -232,7 +232,7 @@ describe('what is wrong', () => {
     rmSync(path('CoreConfig.example.xml'));
     expect(await problems()).toEqual([
       {
-        message: expect.stringMatching(/no release lies there/) as string,
+        message: expect.stringMatching(/^No release in /) as string,
         remedy: expect.stringMatching(/setup\.sh/) as string,
       },
     ]);
@@ -256,7 +256,7 @@ describe('what is wrong', () => {
     copyFileSync(files().serverKey, files().caKey);
     expect((await problems())[0]?.message).toMatch(/is not the key of/);
     writeFileSync(files().caKey, 'no key');
-    expect((await problems())[0]?.message).toMatch(/is no private key/);
+    expect((await problems())[0]?.message).toMatch(/Couldn't read the private key/);
     writeFileSync(files().caKey, key);
     expect(await problems()).toEqual([]);
   });

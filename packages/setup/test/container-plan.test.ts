@@ -132,7 +132,7 @@ it('a time zone that there is not is refused by every role, not taken for UTC', 
   for (const role of ['management', 'core', 'configuration'] as const) {
     expect(problemsOf(role, { ...LIGHT, TZ: 'Europe/Wien' }).map(describeProblem)).toEqual([
       expect.stringMatching(
-        /^TZ=Europe\/Wien: is no time zone, and would count as UTC\n {4}Remedy: .*TZ=Europe\/Vienna/,
+        /^TZ=Europe\/Wien: is not a known time zone \(UTC would be used\)\n {4}Remedy: .*TZ=Europe\/Vienna/,
       ),
     ]);
     for (const zone of ['Europe/Vienna', 'UTC', '']) expect(namesOf(role, { ...LIGHT, TZ: zone })).toEqual([]);

@@ -50,20 +50,20 @@ describe('the preflight', () => {
   ])('refuses %s, without quoting it', (value) => {
     const problems = problemsOf({ CORE_WEBADMIN_PASSWORD: value });
     expect(problems).toHaveLength(1);
-    expect(problems[0]).toMatch(/^CORE_WEBADMIN_PASSWORD=\*\*\*: is the text of an example, or .*\n {4}Remedy: /);
+    expect(problems[0]).toMatch(/^CORE_WEBADMIN_PASSWORD=\*\*\*: is a placeholder or .*\n {4}Remedy: /);
     expect(problems[0]).not.toContain(value === 'generated' || value === 'password' ? `=${value}` : value);
   });
 
   it('refuses what the template gives as an example', () => {
     const example = SETTINGS.METRICS_TOKEN.example;
     expect(problemsOf({ METRICS_TOKEN: example })).toEqual([
-      expect.stringMatching(/^METRICS_TOKEN=\*\*\*: is the text of an example/),
+      expect.stringMatching(/^METRICS_TOKEN=\*\*\*: is a placeholder/),
     ]);
   });
 
   it('refuses a short secret with the length that is wanted', () => {
     expect(problemsOf({ LDAP_BIND_PASSWORD: 'sh0rtOne!' })).toEqual([
-      expect.stringMatching(/^LDAP_BIND_PASSWORD=\*\*\*: is short: it must have at least 12 characters/),
+      expect.stringMatching(/^LDAP_BIND_PASSWORD=\*\*\*: is too short: use at least 12 characters/),
     ]);
   });
 

@@ -287,9 +287,9 @@ describe('what somebody had set otherwise', () => {
       .replace('clientAuth="false"', 'clientAuth="true"');
     const { messages } = patch(text);
     expect(messages).toEqual([
-      'network/connector 8446 clientAuth is "false" now, not "true"',
-      'auth/ldap groupprefix is "cn=core_" now, not "tak_"',
-      'repository/connection password: another value stood there',
+      'network/connector 8446 clientAuth is now "false", was "true"',
+      'auth/ldap groupprefix is now "cn=core_", was "tak_"',
+      'repository/connection password was replaced',
     ]);
   });
 

@@ -129,9 +129,9 @@ describe('refused is an archive', { timeout: 30_000 }, () => {
   const good = (): Buffer => zipArchive(releaseEntries());
 
   it.each<[what: string, bytes: () => Buffer, says: string, name?: string]>([
-    ['that is none', () => Buffer.from('hello'), `${NAME} is no zip archive.`],
-    ['that is empty', () => Buffer.alloc(0), `${NAME} is no zip archive.`],
-    ['that is a web page', () => Buffer.from('<!DOCTYPE html>'), `${NAME} is no zip archive.`],
+    ['that is none', () => Buffer.from('hello'), `${NAME} is not a zip archive.`],
+    ['that is empty', () => Buffer.alloc(0), `${NAME} is not a zip archive.`],
+    ['that is a web page', () => Buffer.from('<!DOCTYPE html>'), `${NAME} is not a zip archive.`],
     [
       'for Red Hat',
       () => Buffer.from('edabeedb03000000', 'hex'),
@@ -164,25 +164,29 @@ describe('refused is an archive', { timeout: 30_000 }, () => {
     [
       'with two names for one file',
       () => withEntry({ name: `${TOP}/TAK/setenv.sh`, bytes: 'x' }),
-      'would be one and the same file',
+      'would be the same file',
     ],
     [
       'with a link',
       () => withEntry({ name: `${TOP}/tak/x`, bytes: '/etc/passwd', mode: 0o120777 }),
-      'is a link or something else',
+      'is neither a file nor a directory (such as a link)',
     ],
-    ['with a device', () => withEntry({ name: `${TOP}/tak/x`, mode: 0o060600 }), 'is a link or something else'],
+    [
+      'with a device',
+      () => withEntry({ name: `${TOP}/tak/x`, mode: 0o060600 }),
+      'is neither a file nor a directory (such as a link)',
+    ],
     [
       'with a file beside its folder',
       () => withEntry({ name: 'README.txt', bytes: 'x' }),
-      '"README.txt" lies beside the folder',
+      '"README.txt" is outside its folder',
     ],
     [
       'with another folder',
       () => zipArchive([{ name: 'tak/x', bytes: 'x' }]),
       'its folder is "tak", not takserver-docker-<version>',
     ],
-    ['without entries', () => zipArchive([]), `${NAME} is no TAK Server release`],
+    ['without entries', () => zipArchive([]), `${NAME} is not a TAK Server release`],
     ['without a version', () => zipArchive(releaseEntries({ without: ['tak/version.txt'] })), 'has no tak/version.txt'],
     [
       'without Dockerfiles',
@@ -197,11 +201,15 @@ describe('refused is an archive', { timeout: 30_000 }, () => {
     ['older than 5.0', () => zipArchive(releaseEntries({ version: '4.10-RELEASE-50' })), '5.0 or newer is needed'],
     ['that is encrypted', () => patched(good(), { entry: 'tak/setenv.sh', flags: 1 }), 'setenv.sh" is encrypted'],
     ['that is strongly encrypted', () => patched(good(), { entry: 'tak/setenv.sh', flags: 0x41 }), 'is encrypted'],
-    ['packed in another way', () => patched(good(), { entry: 'tak/setenv.sh', method: 12 }), 'is packed by method 12'],
+    [
+      'packed in another way',
+      () => patched(good(), { entry: 'tak/setenv.sh', method: 12 }),
+      'uses compression method 12',
+    ],
     [
       'that is a directory with contents',
       () => withEntry({ name: `${TOP}/tak/odd/`, bytes: 'x' }),
-      'odd/" is a directory with contents of its own',
+      'odd/" is a directory with data',
     ],
     [
       'larger than any release',
@@ -226,18 +234,18 @@ describe('refused is an archive', { timeout: 30_000 }, () => {
     [
       'with a wrong checksum',
       () => patched(good(), { entry: 'tak/setenv.sh', crc: 1 }),
-      'the checksum of "takserver-docker-5.7-RELEASE-8/tak/setenv.sh" is wrong',
+      'wrong checksum of "takserver-docker-5.7-RELEASE-8/tak/setenv.sh"',
     ],
-    ['with a flipped bit in its last file', () => flipped(), 'is damaged|truncated or damaged|another size'],
+    ['with a flipped bit in its last file', () => flipped(), 'is damaged|truncated or damaged'],
     [
       'with a file longer than it says',
       () => withEntry({ name: `${TOP}/tak/x`, bytes: 'x'.repeat(9000), claimedSize: 10 }),
-      'tak/x" unpacks to another size',
+      'wrong size of "takserver-docker-5.7-RELEASE-8/tak/x"',
     ],
     [
       'with a file shorter than it says',
       () => withEntry({ name: `${TOP}/tak/x`, bytes: 'x', claimedSize: 9000 }),
-      'tak/x" unpacks to another size',
+      'wrong size of "takserver-docker-5.7-RELEASE-8/tak/x"',
     ],
     [
       'whose entry points nowhere',
@@ -255,7 +263,7 @@ describe('refused is an archive', { timeout: 30_000 }, () => {
   it('in words with a remedy, by the program that setup.sh calls', async () => {
     const answer = await ran('unpack', archive(patched(good(), { entry: 'tak/setenv.sh', crc: 1 })));
     expect(answer).toMatchObject({ code: 1, stdout: '' });
-    expect(answer.stderr).toMatch(/^[^\n]+ is wrong; it is damaged\.\n {2}Remedy: [^\n]+\n$/);
+    expect(answer.stderr).toMatch(/^[^\n]+ is damaged: wrong checksum of [^\n]+\.\n {2}Remedy: [^\n]+\n$/);
     expect(readdirSync(releases)).toEqual([]);
   });
 
@@ -277,7 +285,7 @@ describe('refused is an archive', { timeout: 30_000 }, () => {
     const entry = { name: `${TOP}/tak/x`, comment: Buffer.alloc(65_000) };
     const many = Array.from({ length: 1100 }, (_, index) => ({ ...entry, name: `${entry.name}${index}` }));
     await expect(ReleaseArchive.open(archive(zipArchive(many)), NAME)).rejects.toThrow(
-      'has an index of more than 67108864 bytes',
+      'its index has more than 67108864 bytes',
     );
   });
 
@@ -306,7 +314,7 @@ describe('the unpacking of a release', { timeout: 30_000 }, () => {
       { encoding: 'utf8' },
     );
     expect(stdout).toBe('1\n');
-    expect(stderr).toMatch(/^The disk is full; what was unpacked is removed again\.\n {2}Remedy: free some space/);
+    expect(stderr).toMatch(/^The disk is full\. The unpacked files were removed\.\n {2}Remedy: free some space/);
   });
 
   it('that is killed leaves what nobody takes for a release', async () => {

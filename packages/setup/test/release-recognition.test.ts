@@ -42,7 +42,7 @@ describe('a release', () => {
   it('older than 5.0 is refused, with why', () => {
     const old = () =>
       recognise('a.zip', 'takserver-docker-4.10-RELEASE-50', namesOf('4.10-RELEASE-50'), '4.10-RELEASE-50');
-    expect(old).toThrow('a.zip is TAK Server 4.10-RELEASE-50; 5.0 or newer is needed, which has PostgreSQL 15');
+    expect(old).toThrow('a.zip is TAK Server 4.10-RELEASE-50. Version 5.0 or newer is needed (PostgreSQL 15');
   });
 
   it.each(['', '5.7', 'HEAD', '5.8-RELEASE-1', '5.7-RELEASE-8; rm -rf /'])(
@@ -57,7 +57,7 @@ describe('a release', () => {
     'of the variant %s is refused, which names those that are known',
     (top) => {
       expect(() => topFolder('a.zip', [`${top}/`, `${top}/tak/`])).toThrow(
-        'known are docker (docker/Dockerfile.takserver, docker/Dockerfile.takserver-db) and hardened (',
+        'Known variants: docker (docker/Dockerfile.takserver, docker/Dockerfile.takserver-db) and hardened (',
       );
     },
   );
@@ -77,19 +77,22 @@ describe('a release', () => {
       ['6.0-RELEASE-1', '5.9-RELEASE-9'],
     ] as const) {
       expect(() => checkUpgrade('a.zip', docker(to), { version: from, variant: 'docker' })).not.toThrow();
-      if (to !== from) expect(() => checkUpgrade('a.zip', docker(from), { version: to })).toThrow(`older than ${to}`);
+      if (to !== from)
+        expect(() => checkUpgrade('a.zip', docker(from), { version: to })).toThrow(
+          `older than this stack's release ${to}`,
+        );
     }
   });
 
   it('of another variant does not follow: its PostgreSQL may be another one', () => {
     const notify = () =>
       checkUpgrade('a.zip', docker('5.8-RELEASE-1'), { version: '5.7-RELEASE-8', variant: 'hardened' });
-    expect(notify).toThrow('a.zip is of the variant docker, and this stack was set up from the variant hardened');
+    expect(notify).toThrow('a.zip is the variant docker, but this stack uses the variant hardened');
   });
 
   it('follows on nothing that is no version', () => {
     expect(() => checkUpgrade('a.zip', docker('5.8-RELEASE-1'), { version: 'mine' })).toThrow(
-      'CORE_RELEASE is "mine" in .env',
+      'CORE_RELEASE in .env is not a release version: "mine"',
     );
   });
 });

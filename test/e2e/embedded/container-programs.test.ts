@@ -208,7 +208,7 @@ describe.skipIf(!canMount)('the programs of our image', () => {
     expect(await bare.ended).toBe(1);
     expect(JSON.parse(bare.messagesOf())).toMatchObject({
       event: 'database.failed',
-      error: expect.stringMatching(/recreating the container would lose everything/),
+      error: expect.stringMatching(/recreating the container would delete the database/),
       remedy: expect.stringMatching(/^mount a volume at /),
     });
   });
@@ -223,7 +223,7 @@ describe.skipIf(!canMount)('the programs of our image', () => {
       return JSON.parse(program.messagesOf());
     };
     expect(await messagesOf(0o755)).toMatchObject({
-      error: expect.stringMatching(/lock cannot be written by 65534:65534: .*denied/),
+      error: expect.stringMatching(/65534:65534 couldn't write .*lock: .*denied/),
       remedy: expect.stringMatching(/chown -R 65534:65534$/),
     });
     mkdirSync(join(volume, 'pgdata'), { mode: 0o755 });

@@ -126,7 +126,7 @@ describe('a killed supervisor', () => {
     process.kill(hung, 'SIGSTOP');
     process.kill(stack.pid('supervisor'), 'SIGKILL');
     const { code, output } = await stack.start();
-    expect(output).toContain('waiting for it');
+    expect(output).toContain('Waiting for it');
     expect(code).toBe(0);
     expect(lives(hung)).toBe(false);
     expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
@@ -263,7 +263,7 @@ describe('a stale pid file', () => {
     writeFileSync(file, `${stranger.pid}\n${stack.data}/pgdata\n1\n5432\n\n127.0.0.1\n0 0\nready\n`);
     const { code, output } = await stack.start();
     expect(code).toBe(0);
-    expect(output).toContain('stale postmaster.pid');
+    expect(output).toContain('postmaster.pid left over from a crash');
     expect(lives(stranger.pid ?? 0)).toBe(true);
     stranger.kill();
     expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);

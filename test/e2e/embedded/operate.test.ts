@@ -167,7 +167,7 @@ describe('a running stack', () => {
     });
     expect(await script('stop.sh', '--remove', '--yes-delete-everything', '/')).toMatchObject({
       code: 1,
-      output: expect.stringContaining('the answer is not'),
+      output: expect.stringContaining('The answer is not'),
     });
     expect(existsSync(stack.file().core === undefined ? '' : join(stack.data, 'pgdata'))).toBe(true);
   });
@@ -218,7 +218,7 @@ describe('a stopped stack', () => {
     const proof = spawnSync(process.execPath, [join(home, 'dist/prove.js'), '--data', stack.data, '--within', '60'], {
       encoding: 'utf8',
     });
-    expect([proof.status, proof.stdout]).toEqual([0, expect.stringContaining('be heard')]);
+    expect([proof.status, proof.stdout]).toEqual([0, expect.stringContaining('connect and send')]);
   });
 
   it('is deleted with all that is its own; what others put there, and what a link leads to, stays', async () => {
@@ -232,7 +232,7 @@ describe('a stopped stack', () => {
     symlinkSync(stack.data, link);
     const remove = (data: string): Promise<Outcome> =>
       outcomeOf(run('stop.sh', ['--data', data, '--remove', '--yes-delete-everything', data]));
-    expect(await remove(link)).toMatchObject({ code: 1, output: expect.stringContaining('is a link') });
+    expect(await remove(link)).toMatchObject({ code: 1, output: expect.stringContaining('is a symbolic link') });
     expect(await remove(elsewhere)).toMatchObject({
       code: 1,
       output: expect.stringContaining('is not a data directory'),

@@ -186,7 +186,7 @@ describe('the program that runs before a core in a container', () => {
     expect(readFileSync(join(data, POLICY), 'utf8')).toContain('  cot: 2592000 # 30 days\n');
     expect(parse(readFileSync(join(data, SCHEDULE), 'utf8'))).toEqual({ cronExpression: '0 0 3 ? * 0' });
     const second = await program({ CORE_DATA_DIR: data }, ['--env', file]);
-    expect([second.code, second.output]).toEqual([0, `The retention files in ${data} are as they should be.\n`]);
+    expect([second.code, second.output]).toEqual([0, `The retention files in ${data} are up to date.\n`]);
   });
 
   it('makes files that keep everything when nothing is set', async () => {
