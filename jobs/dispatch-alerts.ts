@@ -88,7 +88,7 @@ function attemptOf(alert: Alert, tried: readonly Tried[], now: Date): Attempt {
   const permanent = refused.every((each) => each.permanent === true);
   const isTaken = [...alert.deliveries, ...deliveries].some(({ accepted }) => accepted);
   if (permanent && isTaken && ageSeconds >= AT_FIRST_SECONDS)
-    return { deliveries, state: 'failed', reason: `it did not reach everybody: ${reason}`, pauseSeconds: null };
+    return { deliveries, state: 'failed', reason: `not every recipient has it: ${reason}`, pauseSeconds: null };
   const requestedSeconds = Math.max(...refused.map(({ retryAfterSeconds }) => retryAfterSeconds ?? 0));
   const pauseSeconds = retryPauseSeconds(alert.attempts + 1, ageSeconds, { requestedSeconds, permanent });
   if (pauseSeconds === undefined) return { deliveries, state: 'failed', reason, pauseSeconds: null };

@@ -1,4 +1,4 @@
-// The heartbeat: GET of HEARTBEAT_URL; any 2xx will do. The address is a secret and stays out of every message.
+// Sends the heartbeat: GET of HEARTBEAT_URL, where any 2xx is success. The URL is a secret and is in no message.
 
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
 import type { Secret } from '@holdfast/kit/secret';
@@ -40,7 +40,7 @@ export function httpHeartbeat(
   return { beat, state: async () => state };
 }
 
-/** A user and a password go where fetch takes them. */
+/** Moves user and password of the URL to a header, as fetch requires. */
 function requestOf(url: Secret): { address: string; headers: Record<string, string> } {
   const parsed = new URL(url.reveal());
   const { username, password } = parsed;
@@ -51,9 +51,9 @@ function requestOf(url: Secret): { address: string; headers: Record<string, stri
   return { address: parsed.href, headers: { authorization: `Basic ${login}` } };
 }
 
-/** A code, or nothing: a message of the platform may name the address. */
+/** Returns only a code: a message of the platform may contain the address. */
 function reasonOf(error: unknown): string {
   if (error instanceof Error && error.name === 'TimeoutError') return 'no answer in time';
   const cause = causeOf(error);
-  return /^[A-Z][A-Z0-9_]+$/.test(cause) ? cause : (codeOf(error) ?? 'it cannot be reached');
+  return /^[A-Z][A-Z0-9_]+$/.test(cause) ? cause : (codeOf(error) ?? 'unreachable');
 }

@@ -1,4 +1,4 @@
-// E-mail by Resend, and SMS by Twilio or Brevo, over their HTTP APIs. Runs on Node and in workerd.
+// Sends e-mail with Resend and SMS with Twilio or Brevo over their HTTP APIs. Runs on Node and in workerd.
 
 import { z } from 'zod';
 import type { Secret } from '@holdfast/kit/secret';
@@ -7,17 +7,17 @@ import { type Answer, askService, limitOf, outcomeOf, type ServiceReply, type Se
 import type { Message, Notifier, SendOutcome } from './port.ts';
 
 interface ServiceOptions {
-  /** The platform's. */
+  /** The platform's fetch. */
   fetch: typeof globalThis.fetch;
-  /** Where the API is, without path; for another region, or for tests. */
+  /** Base URL of the API; for another region, or for tests. */
   baseUrl?: string;
-  /** The longest that all calls of a send together (Resend), or each of them (SMS), may take. */
+  /** Time limit of all calls of a send together (Resend), or of each call (SMS). */
   withinMs?: number;
 }
 
 export interface ResendOptions extends ServiceOptions {
   apiKey: Secret;
-  /** `address` or `Name <address>`, of a domain that Resend has verified. */
+  /** `address` or `Name <address>`, in a domain verified by Resend. */
   from: string;
 }
 
@@ -25,12 +25,12 @@ type Verdict = Omit<SendOutcome, 'recipient'>;
 
 const NO_TIME_LEFT: Verdict = {
   accepted: false,
-  detail: 'There was no time left to ask Resend for this recipient alone',
+  detail: 'No time left to send to this recipient alone through Resend',
 };
 
 /**
- * E-mail by `POST {baseUrl}/emails`: one call for all recipients. When Resend refuses the mail for what is in it, which
- * may be one recipient, it is asked for each of them, one after the other, as long as that is of use.
+ * Sends e-mail with `POST {baseUrl}/emails`: one call for all recipients. If Resend rejects the mail itself, which may be
+ * because of one recipient, it is sent to each recipient separately, as long as that is useful.
  * Source: resend.com/docs/api-reference/emails/send-email; docs/alerts.md says why its package is not used.
  */
 export function resendNotifier(options: ResendOptions): Notifier {
@@ -49,7 +49,7 @@ export function resendNotifier(options: ResendOptions): Notifier {
     return askService(service, `${baseUrl}/emails`, { method: 'POST', headers, body: JSON.stringify(mail) }, ms);
   }
 
-  /** The answer for each; the first that is not about the mail itself goes for all who are left. */
+  /** Sends to each recipient; the first failure that is not about the mail itself applies to all others. */
   async function askForEach(message: Message, recipients: readonly string[], endMs: number): Promise<SendOutcome[]> {
     const outcomes: SendOutcome[] = [];
     let ended: Verdict | undefined;
@@ -62,7 +62,7 @@ export function resendNotifier(options: ResendOptions): Notifier {
     return outcomes;
   }
 
-  /** Waits once when Resend asks for a pause, which it does after a few calls within a second. */
+  /** Waits once if Resend requests a pause, as it does after a few calls within a second. */
   async function askWithRetry(message: Message, recipient: string, endMs: number): Promise<Answer | undefined> {
     const leftMs = (): number => Math.max(1, Math.round(endMs - performance.now()));
     if (leftMs() === 1) return undefined;
@@ -86,7 +86,7 @@ export function resendNotifier(options: ResendOptions): Notifier {
   };
 }
 
-/** 409: Resend is still busy with the same mail, which may yet be sent. */
+/** Not 409: Resend is still processing the same mail. */
 function isAboutTheMail({ status = 0 }: Answer): boolean {
   return status >= 400 && status < 500 && ![401, 408, 409, 429].includes(status);
 }
@@ -97,8 +97,8 @@ function mailOf({ subject, text, html }: Message, from: string, recipients: read
 }
 
 /**
- * Resend sends once per key in 24 hours, and refuses another mail with a key that it has seen: so the key has the id
- * of the message, and changes with whatever else is in the mail.
+ * Resend sends once per key in 24 hours, and rejects another mail with a known key. So the key has the id of the message
+ * and a digest of the mail.
  */
 async function idempotencyKeyOf(id: string, mail: ReturnType<typeof mailOf>): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(mail)));
@@ -114,7 +114,7 @@ export interface TwilioOptions extends ServiceOptions {
 }
 
 /**
- * SMS by Twilio: `POST {baseUrl}/2010-04-01/Accounts/{SID}/Messages.json`, 201 when it is taken.
+ * Sends SMS with Twilio: `POST {baseUrl}/2010-04-01/Accounts/{SID}/Messages.json`, 201 if accepted.
  * Source: twilio.com/docs/messaging/api/message-resource.
  */
 export function twilioNotifier(options: TwilioOptions): Notifier {
@@ -138,7 +138,7 @@ export interface BrevoOptions extends ServiceOptions {
 const BREVO_SENDER = 'Holdfast';
 
 /**
- * SMS by Brevo: `POST {baseUrl}/v3/transactionalSMS/send`, 201 when it is taken.
+ * Sends SMS with Brevo: `POST {baseUrl}/v3/transactionalSMS/send`, 201 if accepted.
  * Source: developers.brevo.com/reference/sendtransacsms.
  */
 export function brevoNotifier(options: BrevoOptions): Notifier {

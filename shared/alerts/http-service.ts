@@ -1,5 +1,5 @@
-// One call of a message service's HTTP API: limited in time and size, and no redirect is followed with credentials.
-// Web APIs only: runs on Node and in workerd.
+// Calls the HTTP API of a message service, with limits on time and size, and without following redirects.
+// Uses only web APIs: runs on Node and in workerd.
 
 import { z } from 'zod';
 import { rounded } from '@holdfast/kit/format';
@@ -8,43 +8,43 @@ import { withTimeout } from '@holdfast/kit/timeout';
 import type { SendOutcome } from './port.ts';
 
 const MAX_CHARACTERS = 100_000;
-/** The longest that a send by a service with an HTTP API takes, with the time to say what happened. */
+/** Time limit of a send over an HTTP API, including the time to report the outcome. */
 const HTTP_SEND_WITHIN_MS = 20_000;
 const WITHIN_MS = HTTP_SEND_WITHIN_MS - 1000;
-/** Asked the same again, a service says the same: something about the message, the receiver or the account is wrong. */
+/** Permanent statuses: the message, the recipient or the account is wrong, so a retry gets the same answer. */
 const FOR_GOOD: readonly number[] = [400, 401, 403, 404, 422];
 
-/** A service, and what must never be shown of the calls to it. */
+/** A service, and the secrets of its calls. */
 export interface Service {
-  /** As people call it. */
+  /** Its name for people. */
   name: string;
-  /** What it knows us by, for people (`the API key`). */
+  /** The name of our credential for people (`the API key`). */
   credential: string;
   secrets: readonly string[];
-  /** Injected: the platform's. */
+  /** The platform's fetch, injected. */
   fetch: typeof globalThis.fetch;
   withinMs: number | undefined;
 }
 
-/** The longest that one send by this service may take. */
+/** Time limit of one send by this service. */
 export function limitOf({ withinMs = WITHIN_MS }: Service): number {
   return withinMs;
 }
 
-/** What the service answered (`body` is the JSON, if it was any), or why it could not be asked. */
+/** The answer of the service (`body` is its JSON, if any), or why it could not be reached. */
 export type Answer =
   | { status: number; body: unknown; retryAfterSeconds: number | undefined }
   | { status: undefined; failure: string };
 
-/** What an answer's body says; each service has names of its own for it. */
+/** The content of an answer, which every service names differently. */
 export interface ServiceReply {
   /** The service's own id of the message. */
   id?: string | undefined;
-  /** Why it was refused. */
+  /** Why it was rejected. */
   reason?: string | undefined;
 }
 
-/** Asks once, for at most `ms`. Never rejects. */
+/** Sends one request, for at most `ms`. Never rejects. */
 export async function askService(
   service: Service,
   address: string,
@@ -55,10 +55,10 @@ export async function askService(
   const signal = AbortSignal.timeout(ms);
   try {
     const late = (): Error => signal.reason as Error;
-    // The second limit is for a fetch that does not mind the signal.
+    // The second limit is for a fetch that ignores the signal.
     return await withTimeout(ms + 100, late, exchange(service, address, { ...init, redirect: 'manual', signal }));
   } catch (error) {
-    // A notifier answers for every recipient, whatever happened.
+    // A notifier reports an outcome for every recipient, even after an error.
     const failure = signal.aborted
       ? `did not answer within ${rounded(ms / 1000, 1)} s`
       : failureWords(error, service.secrets);
@@ -72,7 +72,7 @@ async function exchange(service: Service, address: string, init: RequestInit): P
   return { status: response.status, body: await jsonOf(response), retryAfterSeconds };
 }
 
-/** Undefined when it is no JSON, or longer than any answer. */
+/** Undefined if it is not JSON, or too long. */
 async function jsonOf(response: Response): Promise<unknown> {
   const decoder = new TextDecoder();
   let text = '';
@@ -87,7 +87,7 @@ async function jsonOf(response: Response): Promise<unknown> {
   }
 }
 
-/** `Retry-After` is seconds or a date; a date counts from the service's own clock where it tells it. */
+/** `Retry-After` is seconds or a date; a date is relative to the service's clock, if it sends its time. */
 function secondsUntilRetry(headers: Headers): number | undefined {
   const text = headers.get('retry-after')?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text);
@@ -97,7 +97,7 @@ function secondsUntilRetry(headers: Headers): number | undefined {
   return Math.max(0, Math.ceil((until - (Number.isNaN(now) ? Date.now() : now)) / 1000));
 }
 
-/** What an answer means for a recipient. */
+/** The outcome of an answer for a recipient. */
 export function outcomeOf(
   service: Service,
   answer: Answer,
@@ -106,7 +106,7 @@ export function outcomeOf(
   if (answer.status === undefined) return { accepted: false, detail: answer.failure };
   const { status, retryAfterSeconds } = answer;
   const { id, reason = '' } = reported.safeParse(answer.body).data ?? {};
-  // 201 without an id is a success too: sending an SMS again costs money. A page with 200 may come from anybody.
+  // 201 without an id is a success too, as resending an SMS costs money. A page with 200 may come from any server.
   const accepted = status === 201 || (status >= 200 && status < 300 && id !== undefined);
   const words = foreignWords(accepted ? (id ?? '') : reason, service.secrets);
   const verdict = accepted ? `${service.name} accepted it` : refusal(service, status);
@@ -121,9 +121,9 @@ export function outcomeOf(
 }
 
 function refusal({ name, credential }: Service, status: number): string {
-  if (status < 300) return `${name} answered ${status}, and not with the id of a message`;
+  if (status < 300) return `${name} answered ${status} without a message id`;
   if (status < 400) return `${name} answered ${status}, a redirect, which is not followed`;
-  if (status === 401) return `${name} does not accept ${credential} (401)`;
-  if (status === 429) return `${name} asks for a pause (429)`;
-  return status < 500 ? `${name} refused it (${status})` : `${name} has a fault of its own (${status})`;
+  if (status === 401) return `${name} rejected ${credential} (401)`;
+  if (status === 429) return `${name} is rate limiting (429)`;
+  return status < 500 ? `${name} rejected it (${status})` : `${name} has an internal error (${status})`;
 }

@@ -1,5 +1,5 @@
-// What the alert engine knows, in a file beside the database: so a restart while the database is away alerts nobody
-// twice and loses nothing. Written to its side and renamed, one write at a time, the newest content wins.
+// Keeps the state of the alert engine in a file beside the database, so that a restart while the database is unavailable
+// neither repeats nor loses alerts. Files are replaced by rename, one write at a time; the newest content wins.
 
 import { readFileSync, renameSync } from 'node:fs';
 import { codeOf, messageOf } from '@holdfast/kit/app-error';
@@ -9,17 +9,17 @@ import type { Snapshot } from './memory.ts';
 import { snapshotSchema } from './schemas.ts';
 
 export interface AlertJournal {
-  /** Undefined when there is none, or none that can be read. */
+  /** Undefined if there is none, or it can't be read. */
   load(): Snapshot | undefined;
-  /** Resolves when this or something newer is on the disk. Never rejects: the log says what went wrong. */
+  /** Resolves once this or newer content is on the disk. Never rejects: errors are logged. */
   save(snapshot: () => Snapshot): Promise<void>;
-  /** Why the last write failed, or that it hangs. */
+  /** Why the last write failed or hangs; undefined if it did not. */
   trouble(): string | undefined;
 }
 
 const HANGS_AFTER_MS = 2_000;
 
-/** A journal in `file`; its directory is made when it is missing. */
+/** A journal in `file`; a missing directory is created. */
 export function alertJournal(file: string, log: Log): AlertJournal {
   let writing: Promise<void> = Promise.resolve();
   let trouble: string | undefined;
@@ -37,7 +37,7 @@ export function alertJournal(file: string, log: Log): AlertJournal {
     }
   }
 
-  /** Its content may still be of use to a person. */
+  /** Keeps the unreadable file, which may still be useful to a person. */
   function setAside(): void {
     try {
       renameSync(file, `${file}.bad`);

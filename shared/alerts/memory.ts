@@ -1,5 +1,5 @@
-// What one process knows of alerts: the state of each module, and the alerts that it has raised or taken and that are not
-// settled yet, so that it can go on without the database.
+// Holds the alert state of one process: each module, and alerts it raised or took that are not settled yet.
+// With it the process can continue without the database.
 
 import type { Alert, AlertEvaluation, AlertFilter, AlertSummary, Attempt, Observation } from './port.ts';
 import {
@@ -14,25 +14,25 @@ import {
   UNREPORTED,
 } from './rules.ts';
 
-/** What this process knows of a module. */
+/** The state of a module in this process. */
 export interface Remembered {
   state: AlertState;
-  /** Changed since it was last in step with the database. */
+  /** True if changed since the last sync with the database. */
   dirty: boolean;
-  /** The last alert that both knew of when they were in step, and those that were raised here since; '' is none. */
+  /** The last alert at the last sync, and those raised here since; '' is none. */
   lineage: string[];
 }
 
-/** An alert that this process looks after. */
+/** An alert that this process is responsible for. */
 export interface Held {
   alert: Alert;
-  /** True while the database has this very content. */
+  /** True while the database has this content. */
   stored: boolean;
 }
 
 /** Plain data for the journal; members are never changed, only replaced. */
 export interface Snapshot {
-  /** Who wrote it, and those before it whose alerts it has not inherited yet. */
+  /** The writing process, and earlier ones whose alerts it has not inherited yet. */
   runners: string[];
   states: Record<string, Remembered>;
   held: Held[];
@@ -40,18 +40,18 @@ export interface Snapshot {
 
 interface Entry extends Held {
   dueMs: number;
-  /** On its way until then. */
+  /** Being sent until then. */
   flyingUntilMs: number;
 }
 
 export interface Clock {
-  /** Milliseconds of the calendar. */
+  /** Wall clock in milliseconds. */
   wallMs: () => number;
-  /** Milliseconds that never jump. */
+  /** Monotonic clock in milliseconds. */
   steadyMs: () => number;
 }
 
-/** However long the database is unavailable, and whatever flaps meanwhile. */
+/** The most alerts to keep during an outage, even if modules flap. */
 const MAX_KEPT = 2000;
 const MAX_LINEAGE = 50;
 
@@ -59,13 +59,13 @@ export class AlertMemory {
   readonly #clock: Clock;
   readonly #leaseMs: number;
   readonly #states = new Map<string, Remembered>();
-  /** When the database last said so, on the steady clock. */
+  /** When the database last confirmed a module, on the monotonic clock. */
   readonly #confirmedMs = new Map<string, number>();
   readonly #entries = new Map<string, Entry>();
-  /** Alerts that have ended here: an answer that comes late must not bring them back. */
+  /** Alerts that have ended here: a late answer must not bring them back. */
   readonly #ended = new Set<string>();
 
-  /** `leaseMs`: the longest that a send may be on its way. */
+  /** `leaseMs`: the longest duration of a send. */
   constructor(clock: Clock, leaseMs: number) {
     this.#clock = clock;
     this.#leaseMs = leaseMs;
@@ -75,12 +75,12 @@ export class AlertMemory {
     return this.#states.get(module);
   }
 
-  /** Milliseconds since the database was last asked about a module. */
+  /** Milliseconds since the database last confirmed a module. */
   unconfirmedForMs(module: string): number {
     return this.#clock.steadyMs() - (this.#confirmedMs.get(module) ?? Number.NEGATIVE_INFINITY);
   }
 
-  /** The engine without the database. */
+  /** Runs the engine without the database. */
   apply(evaluation: AlertEvaluation, policy: AlertPolicy, id: string): Observation {
     const { module, at } = evaluation;
     const before = this.#states.get(module)?.state ?? UNREPORTED;
@@ -105,7 +105,7 @@ export class AlertMemory {
     this.#states.set(module, { state, dirty: true, lineage: longer });
   }
 
-  /** Takes over what the database says, unless something else is still to be merged. */
+  /** Adopts the state of the database, unless local changes are still to be merged. */
   adopt(module: string, stored: AlertState): void {
     const before = this.#states.get(module);
     if (before?.dirty === true) return;
@@ -120,19 +120,19 @@ export class AlertMemory {
     this.#states.set(module, { state, dirty: false, lineage: [lastAlertOf(state)] });
   }
 
-  /** The states that the database does not have yet. */
+  /** States that the database does not have yet. */
   dirty(): [string, Remembered][] {
     return [...this.#states].filter(([, { dirty }]) => dirty);
   }
 
-  /** The database has merged a state; what has changed meanwhile stays to be merged. */
+  /** The database has merged a state; later changes are still to be merged. */
   stateStored(module: string, before: Remembered, now: AlertState): void {
     if (this.#states.get(module) !== before) return;
     this.#inStep(module, now);
     this.#confirmedMs.set(module, this.#clock.steadyMs());
   }
 
-  /** Pending alerts that are due; they are on their way from now on. */
+  /** Pending alerts that are due; they count as being sent from now on. */
   takeDue(most: number, which: (held: Held) => boolean): Alert[] {
     const now = this.#clock.steadyMs();
     const due = this.#all()
@@ -144,7 +144,7 @@ export class AlertMemory {
     return due.map(({ alert }) => alert);
   }
 
-  /** Writes down what an attempt brought. */
+  /** Records the outcome of an attempt. */
   settle(alert: Alert, attempt: Attempt): void {
     const after = afterAttempt(alert, attempt, this.#clock.wallMs());
     this.#put(after, false, this.#clock.steadyMs() + (attempt.pauseSeconds ?? 0) * 1000);
@@ -160,25 +160,25 @@ export class AlertMemory {
     if (this.#ended.size > MAX_KEPT && oldest !== undefined) this.#ended.delete(oldest);
   }
 
-  /** The database has this alert, and it is for this process to send; it may be on its way already. */
+  /** The database has this alert, and this process must send it; it may be sending already. */
   hold(alert: Alert): void {
     if (!this.#entries.has(alert.id) && !this.#ended.has(alert.id)) this.#put(alert, true);
   }
 
-  /** The same, and it is on its way. */
+  /** The same, and it is being sent now. */
   fly(alert: Alert): void {
     const now = this.#clock.steadyMs();
     this.#put(alert, true, now, now + this.#leaseMs);
   }
 
-  /** Alerts of which this process knows more than the database: they are on their way, or were just settled. */
+  /** Alerts with newer data here than in the database: they are being sent, or were just settled. */
   idsKnownBetter(): string[] {
     return this.#all()
       .filter((entry) => this.#isFlying(entry) || !entry.stored)
       .map(({ alert }) => alert.id);
   }
 
-  /** What the database does not have yet; an alert that is on its way is left out until its attempt is settled. */
+  /** Alerts that the database does not have yet, except those being sent. */
   unstored(): { alert: Alert; pauseSeconds: number }[] {
     const now = this.#clock.steadyMs();
     return this.#all()
@@ -186,7 +186,7 @@ export class AlertMemory {
       .map(({ alert, dueMs }) => ({ alert, pauseSeconds: Math.max(0, dueMs - now) / 1000 }));
   }
 
-  /** The database has this content now; what has changed meanwhile stays to be merged. */
+  /** The database has this content now; later changes are still to be merged. */
   alertStored(alert: Alert): void {
     const entry = this.#entries.get(alert.id);
     if (entry?.alert !== alert) return;
@@ -194,12 +194,12 @@ export class AlertMemory {
     else this.#entries.delete(alert.id);
   }
 
-  /** Those of which only the database can say whether they are still ours. */
+  /** Alerts whose owner only the database knows. */
   leaning(): readonly Held[] {
     return this.#all().filter((entry) => entry.stored && !this.#isFlying(entry));
   }
 
-  /** Forgets those of `leaning` that others look after by now. */
+  /** Forgets those of `leaning` that belong to other processes by now. */
   keepOnly(ids: ReadonlySet<string>, leaning: readonly Held[]): void {
     for (const entry of leaning) {
       const { id } = entry.alert;
@@ -244,7 +244,7 @@ export class AlertMemory {
     this.#entries.set(alert.id, { alert, stored, dueMs, flyingUntilMs });
   }
 
-  /** What waits is never dropped; of the rest the oldest goes, what was only suppressed first. */
+  /** Drops the oldest alert, muted ones first; pending alerts are never dropped. */
   #makeRoom(): void {
     if (this.#entries.size < MAX_KEPT) return;
     const all = this.#all().map(({ alert }) => alert);
@@ -268,7 +268,7 @@ function matches(alert: Alert, { module, level, state, since, until }: AlertFilt
   );
 }
 
-/** The figures of alerts that are kept in memory alone; the database counts its own. */
+/** Figures of the alerts in memory; the database counts its own. */
 function summaryOf(alerts: readonly Alert[], nowMs: number): AlertSummary {
   const inOrder = alerts.toSorted((a, b) => a.raised_at.localeCompare(b.raised_at));
   const pending = inOrder.filter(({ state }) => state === 'pending');

@@ -1,28 +1,27 @@
-// The text of an alert, as people receive it. What a module says may hold anything, such as names that strangers chose:
-// here it becomes harmless, and short enough for every channel.
+// Builds the texts of alerts. Module messages may contain untrusted names, so they are sanitized and shortened here.
 
 import { formatDuration, formatUtc } from '@holdfast/kit/format';
 import { asciiLine, escapeHtml, maskAddresses, maskRecipient, oneLine, shortened } from '@holdfast/kit/text';
 import type { Alert, Level, Message } from './port.ts';
 
-/** What of an alert people are told. Times are ISO 8601. */
+/** The parts of an alert that recipients see. Times are ISO 8601. */
 export interface AlertReport {
   id: string;
   module: string;
   level: Level;
   message: string;
-  /** Every finding that is not ok, with its figure and its threshold, worst first. */
+  /** Every finding that is not ok, with its value and threshold, worst first. */
   details: readonly string[];
-  /** Since when the module has not been ok. */
+  /** Since when the module is not ok. */
   since: string;
   raised_at: string;
 }
 
-/** Where the alert comes from. */
+/** The stack that the alert comes from. */
 export interface Place {
   /** SERVER_ADDRESS. */
   name: string;
-  /** Base of the console and of the API. */
+  /** Base URL of the console and the API. */
   url: string;
 }
 
@@ -31,22 +30,22 @@ export interface AlertMessageInput {
   place: Place;
   /** What to do, one sentence each. */
   remedy: readonly string[];
-  /** Decides between the two texts of an alert, fresh and late, and is in neither: all attempts send one of the two. */
+  /** Selects the fresh or the late text, but is in neither, so that attempts send at most two texts. */
   now: Date;
 }
 
-/** Whoever gets an alert later than this is told so. */
+/** A later alert says that it is late. */
 const LATE_MS = 60_000;
-/** Less is the same moment to people. */
+/** A shorter difference is not mentioned. */
 const NOTICEABLE_MS = 1000;
 const MAX_BRIEF = 300;
-/** Of one sentence; what is longer nobody reads. */
+/** The longest sentence in characters. */
 const MAX_REPORTED = 600;
 const MAX_FINDINGS = 20;
 
 const COLOURS: Record<Level, string> = { note: '#1f5f99', warning: '#8a5a00', critical: '#b00020' };
 
-/** The pieces of a mail, before they are text or HTML. Everything is one line and not yet escaped. */
+/** The parts of a mail before rendering. Each is one line and not escaped yet. */
 interface Letter {
   title: string;
   colour: string;
@@ -56,43 +55,43 @@ interface Letter {
   why: string;
 }
 
-/** The message of one alert. A late one tells what was, because nobody knows whether it still is. */
+/** The message of one alert. A late one uses the past tense, as the state may have changed. */
 export function alertMessage({ alert, place, remedy, now }: AlertMessageInput): Message {
   const late = now.getTime() - Date.parse(alert.raised_at) >= LATE_MS;
   const verb = late ? 'was' : 'is';
   const letter: Letter = {
     title: `${messageOf(alert.module, 40)} ${verb} ${alert.level} on ${messageOf(place.name, 253)}`,
     colour: COLOURS[alert.level],
-    paragraphs: [`What: ${messageOf(alert.message)}`, sinceWhen(alert), ...(late ? [lateness(alert)] : [])],
+    paragraphs: [`Problem: ${messageOf(alert.message)}`, sinceWhen(alert), ...(late ? [lateness(alert)] : [])],
     lists: [
       { heading: 'Findings', items: alert.details.slice(0, MAX_FINDINGS).map((detail) => messageOf(detail)) },
-      { heading: 'What to do', items: remedy.map((sentence) => messageOf(sentence)) },
+      { heading: 'Next steps', items: remedy.map((sentence) => messageOf(sentence)) },
     ],
-    link: { label: late ? 'How it is now' : 'See it now', url: pageOf(alert.module, place) },
+    link: { label: late ? 'Current state' : 'Details', url: pageOf(alert.module, place) },
     why: whyYou(alert),
   };
   const subject = `[Holdfast] ${asciiName(alert.module, 40)} ${verb} ${alert.level} on ${asciiName(place.name, 100)}`;
   return { id: alert.id, subject, ...rendered(letter), brief: briefOf(alert, place, late) };
 }
 
-/** The message that shows whether a channel works. */
+/** The test message of a channel. */
 export function testMessage(place: Place, channel: 'email' | 'sms', id: string): Message {
   const name = asciiName(place.name, 100);
   const setting = channel === 'email' ? 'ALERT_EMAIL_TO' : 'ALERT_SMS_TO';
-  const what = `Alerts by ${channel === 'email' ? 'e-mail' : 'SMS'} work. Nothing is wrong, and there is nothing to do.`;
+  const what = `Alerts by ${channel === 'email' ? 'e-mail' : 'SMS'} work. This is a test: no action is needed.`;
   const letter: Letter = {
     title: `Test message from ${messageOf(place.name, 253)}`,
     colour: COLOURS.note,
     paragraphs: [what],
     lists: [],
     link: { label: 'Health', url: `${baseOf(place)}/api/health` },
-    why: `You get this because an administrator asked for it, and you are named in ${setting}.`,
+    why: `You get this because an administrator sent a test and your address is in ${setting}.`,
   };
   const brief = `[Holdfast] Test message from ${name}. ${what}`;
   return { id, subject: `[Holdfast] Test message from ${name}`, ...rendered(letter), brief };
 }
 
-/** Where people see more about a module. */
+/** The address with more about a module. */
 function pageOf(module: string, place: Place): string {
   return `${baseOf(place)}/api/health/${encodeURIComponent(module.toWellFormed())}`;
 }
@@ -107,18 +106,18 @@ function sinceWhen({ since, raised_at }: AlertReport): string {
   return `Since: ${messageOf(formatUtc(since), 40)}${before}`;
 }
 
-/** Mail was down, or nobody was there to send it. */
+/** Explains the delay: mail was down, or no process was running. */
 function lateness({ raised_at }: AlertReport): string {
-  const raised = `This alert was raised at ${messageOf(formatUtc(raised_at), 40)} and could not be sent before.`;
-  return `${raised} It may be different by now; the link below shows how it is.`;
+  const raised = `This alert was raised at ${messageOf(formatUtc(raised_at), 40)} but couldn't be sent until now.`;
+  return `${raised} The state may have changed. Check the link below.`;
 }
 
 function whyYou({ module, level }: AlertReport): string {
   const variable = `MON_${messageOf(module, 40).toUpperCase().replaceAll(/\W/g, '_')}_ALERT_MIN_LEVEL`;
-  return `You get this because you are named in ALERT_EMAIL_TO, and ${level} reaches the level that ${variable} asks for.`;
+  return `You get this because your address is in ALERT_EMAIL_TO and ${level} reaches the level set by ${variable}.`;
 }
 
-/** What is wrong and where first, then the details and when: an SMS is cut in the middle of a long sentence. */
+/** The problem and place come first, then details and time: a long SMS is cut. */
 function briefOf(alert: AlertReport, place: Place, late: boolean): string {
   const level = `${late ? 'was' : 'is'} ${alert.level.toUpperCase()}`;
   const start = `Holdfast: ${asciiName(alert.module, 40)} ${level} on ${asciiName(place.name, 60)}. `;
@@ -128,7 +127,7 @@ function briefOf(alert: AlertReport, place: Place, late: boolean): string {
   return `${start}${asciiName(alert.message, room)}${end}`;
 }
 
-/** A single back quote halves what fits into an SMS. */
+/** A single back quote would halve the characters that fit into an SMS. */
 function forPhones(text: string): string {
   return asciiLine(text).replaceAll('`', "'");
 }
@@ -177,7 +176,7 @@ export interface AlertAddresses {
   ALERT_SMS_TO?: readonly string[] | undefined;
 }
 
-/** An alert for its readers, who need not know the addresses of its recipients; services repeat these in what they say. */
+/** An alert with masked recipient addresses, including those that services repeat in their answers. */
 export function toAlertView(alert: Alert, settings: AlertAddresses): Alert {
   const known = [
     ...alert.deliveries.map(({ recipient }) => recipient),

@@ -1,5 +1,5 @@
-// The alerts that were raised, what waits to be sent, and what people have been told. They outlive the process, are
-// shared by all processes over one database, and go on without the database.
+// Declares the ports of alerts: the alert store, transports and heartbeat.
+// Alerts outlive the process, are shared by all processes of one database, and continue without the database.
 
 import type { History, Status } from '../settings/status.ts';
 
@@ -7,14 +7,14 @@ export const ALERT_STATES = ['pending', 'sent', 'suppressed', 'failed'] as const
 
 export type AlertProgress = (typeof ALERT_STATES)[number];
 
-/** What became of an alert for one recipient. */
+/** The delivery of an alert to one recipient. */
 export interface AlertDelivery {
   channel: Channel;
   recipient: string;
   accepted: boolean;
   /** The last answer of the service. */
   detail: string;
-  /** ISO 8601; of the last attempt. */
+  /** Time of the last attempt, ISO 8601. */
   at: string;
 }
 
@@ -26,23 +26,23 @@ export interface Alert {
   message: string;
   /** Every finding that is not ok, with its figure and its threshold, worst first. */
   details: string[];
-  /** What to do about just these findings, worst first. */
+  /** What to do about these findings, worst first. */
   remedies: string[];
   /** Since when the module has not been ok. */
   since: string;
   raised_at: string;
   state: AlertProgress;
-  /** Why it is suppressed, still pending, or failed; null when there is nothing to explain. */
+  /** Why it is suppressed, pending or failed; null if it needs no reason. */
   reason: string | null;
-  /** When it had reached everybody. */
+  /** When it had reached every recipient. */
   sent_at: string | null;
   attempts: number;
-  /** Of a pending one. */
+  /** Null unless it is pending. */
   next_attempt_at: string | null;
   deliveries: AlertDelivery[];
 }
 
-/** One evaluation of one module, as the scheduler has it. */
+/** One evaluation of one module, from the scheduler. */
 export interface AlertEvaluation extends History {
   module: string;
   status: Status;
@@ -54,14 +54,14 @@ export interface AlertEvaluation extends History {
   at: string;
 }
 
-/** What one attempt brought. */
+/** The outcome of one attempt. */
 export interface Attempt {
-  /** The outcome for each recipient that was tried. */
+  /** The delivery to each attempted recipient. */
   deliveries: AlertDelivery[];
-  /** `sent`: everybody has it; `pending`: to be tried again; `failed`: given up. */
+  /** `sent`: every recipient has it; `pending`: to be retried; `failed`: given up. */
   state: 'sent' | 'pending' | 'failed';
   reason: string | null;
-  /** Seconds until the next attempt of a pending one. */
+  /** Seconds until the next attempt, if pending. */
   pauseSeconds: number | null;
 }
 
@@ -78,89 +78,87 @@ export interface AlertFilter {
 export interface AlertPage {
   /** Newest first. */
   results: Alert[];
-  /** All that match. */
+  /** The number of all matches. */
   count: number;
-  /** False when the database does not answer, and only what happened without it is shown. */
+  /** False if the database is unavailable and only alerts since then are listed. */
   complete: boolean;
 }
 
 /** Figures for health and metrics. */
 export interface AlertSummary {
   pending: number;
-  /** Of the one that waits longest and has reached nobody; 0 when there is none. */
+  /** Age of the oldest one that reached no recipient; 0 if there is none. */
   oldest_pending_seconds: number;
-  /** Pending ones that somebody has, but not everybody. */
+  /** Pending ones that reached some recipients, but not all. */
   partly_sent: number;
-  /** Why one is still waiting; of one that nobody has, if there is any. */
+  /** Why one is pending; preferably of one that reached no recipient. */
   pending_reason: string | null;
-  /** Given up within the last seven days: they reached nobody, or not everybody. */
+  /** Given up within the last seven days: they did not reach every recipient. */
   failed: number;
-  /** Of those, how many reached nobody. */
+  /** How many of those reached no recipient. */
   failed_unreached: number;
-  /** The newest of those. */
+  /** The reason of the newest of those. */
   failed_reason: string | null;
-  /** When an alert was sent last, ISO 8601. */
+  /** When an alert was last sent, ISO 8601. */
   last_sent_at: string | null;
 }
 
 export interface Alerts {
-  /**
-   * Tells the engine one evaluation; called for every one, ok too. Answers with what it decided. Needs no database.
-   */
+  /** Feeds every evaluation to the engine, including ok ones, and returns its decision. Needs no database. */
   observe(evaluation: AlertEvaluation): Promise<Observation>;
-  /** What the last evaluation of a module left behind, also before a restart. */
+  /** The history of the last evaluation of a module, even from before a restart. */
   history(module: string): Promise<History>;
-  /** Alerts whose next attempt is due, about `most`; nobody else takes them until they are settled, or for three minutes. */
+  /** About `most` alerts whose next attempt is due; reserved until they are settled, or for three minutes. */
   takeDue(most: number): Promise<Alert[]>;
-  /** Writes down what an attempt brought; needs no database. */
+  /** Records the outcome of an attempt; needs no database. */
   settle(alert: Alert, attempt: Attempt): Promise<void>;
   list(filter: AlertFilter, offset: number, limit: number): Promise<AlertPage>;
-  /** Rejects when the database does not answer: what waits there cannot be seen then. */
+  /** Rejects if the database is unavailable, as its pending alerts are unknown then. */
   summary(): Promise<AlertSummary>;
-  /** What makes a restart without the database forget something; null when nothing does. */
+  /** Why a restart without the database would lose alerts; null if it would not. */
   trouble(): Promise<string | null>;
-  /** Removes what is no longer pending and was raised before these times (ISO 8601); resolves with the number. */
+  /** Removes alerts that are not pending and older than these times (ISO 8601); resolves with the number. */
   prune(suppressedBefore: string, otherBefore: string): Promise<number>;
 }
 
-/** What the engine decided about one evaluation; the alert when there is one. */
+/** The engine's decision about one evaluation, with the alert if there is one. */
 export type Observation =
   | { kind: 'none' }
   | { kind: 'raised' | 'suppressed'; alert: Alert }
   | { kind: 'recovered'; from: Level };
 
-/** How a message reaches people: by e-mail or by SMS, each through whatever service the settings name. */
+/** Channels for messages; the settings name the service of each. */
 export const CHANNELS = ['email', 'sms'] as const;
 
 export type Channel = (typeof CHANNELS)[number];
 
-/** What became of a message for one recipient. */
+/** The outcome of sending a message to one recipient. */
 export interface SendOutcome {
   recipient: string;
-  /** True once the service has taken responsibility for it. */
+  /** True once the service is responsible for delivery. */
   accepted: boolean;
-  /** What the service answered, or why it could not be asked; never a secret. */
+  /** The answer of the service, or why it could not be reached; never a secret. */
   detail: string;
-  /** The service asked to be left alone for that long. */
+  /** The pause that the service asked for. */
   retryAfterSeconds?: number;
-  /** The service will not take it however often it is asked, until somebody changes a setting or an account. */
+  /** Set if the service will never accept it until a setting or an account is changed. */
   permanent?: true;
 }
 
 export interface Notifier {
   /**
-   * Sends one message to some recipients and answers for each of them, in their order. Never rejects, and ends within
-   * SEND_WITHIN_MS whatever the service does; nothing is sent any more after it has answered.
+   * Sends one message to recipients and returns an outcome for each, in order. Never rejects, and ends within
+   * SEND_WITHIN_MS regardless of the service; nothing is sent after it has resolved.
    */
   send(message: Message, recipients: readonly string[]): Promise<SendOutcome[]>;
 }
 
-/** The longest that a send may take: a mail server may look long at a mail before it takes it. */
+/** The longest duration of a send: a mail server may check a mail for long before it accepts it. */
 export const SEND_WITHIN_MS = 90_000;
 
 /** One channel that is set up. */
 export interface AlertTransport {
-  /** The service, as people call it: `SMTP (mail.example.org)`, `Resend`, `Twilio`, `Brevo`. */
+  /** The name of the service: `SMTP (mail.example.org)`, `Resend`, `Twilio` or `Brevo`. */
   by: string;
   recipients: readonly string[];
   notifier: Notifier;
@@ -169,24 +167,24 @@ export interface AlertTransport {
 /** The channels that are set up. */
 export type AlertTransports = Partial<Record<Channel, AlertTransport>>;
 
-/** A sign of life for somebody elsewhere: a dead host cannot alert. */
+/** The state of the heartbeat to an external monitor, as a dead host cannot alert. */
 export interface HeartbeatState {
   /** ISO 8601; null before the first one. */
   last_ok_at: string | null;
   failures_in_row: number;
-  /** Of the last one; null when it succeeded. */
+  /** The error of the last one; null if it succeeded. */
   error: string | null;
 }
 
 export interface Heartbeat {
-  /** Rejects with an AppError that does not name the address: it may hold a secret. */
+  /** Rejects with an AppError that does not name the address, which may contain a secret. */
   beat(): Promise<void>;
   state(): Promise<HeartbeatState>;
 }
 
-/** One message in every form that a channel may need. */
+/** One message in every form that a channel needs. */
 export interface Message {
-  /** Unique and the same for every attempt, so that a service or a mail client can drop what it has seen already. */
+  /** Unique, and the same for every attempt, so that services and mail clients can drop duplicates. */
   id: string;
   /** Plain ASCII, one line. */
   subject: string;
@@ -196,13 +194,13 @@ export interface Message {
   brief: string;
 }
 
-/** A level that can be alerted. */
+/** A level that can raise an alert. */
 export type Level = Exclude<Status, 'ok'>;
 
-/** What this feature asks of the outside, by the names in Deps. */
+/** The ports that this feature needs, by their names in Deps. */
 export interface AlertPorts {
   alerts: Alerts;
   notify: AlertTransports;
-  /** Undefined when HEARTBEAT_URL is unset. */
+  /** Undefined if HEARTBEAT_URL is unset. */
   heartbeat: Heartbeat | undefined;
 }

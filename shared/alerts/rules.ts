@@ -1,48 +1,48 @@
-// Decides what people are told: a pure reducer over every evaluation of one module, good ones too, and how alerts
-// come to be and change, the same in the database and in memory.
+// Decides when to alert: a pure reducer over every evaluation of one module, including good ones.
+// Also creates and updates alerts, in the same way for the database and for memory.
 
 import { type History, type Status, urgency } from '../settings/status.ts';
 import type { Alert, AlertEvaluation, Attempt, Level, Observation } from './port.ts';
 
-/** One evaluation of one module, with what it leaves behind for the next one. */
+/** One evaluation of one module, with the history for the next one. */
 export interface Evaluation extends History {
   status: Status;
-  /** The evaluator's word on whether this warrants an alert (alert_min_level, measurements in a row). */
+  /** True if the evaluator wants an alert (alert_min_level, measurements in a row). */
   shouldAlert: boolean;
   atMs: number;
 }
 
-/** The last alert of a module that was raised. */
+/** The last raised alert of a module. */
 export interface Raised {
   id: string;
   level: Level;
-  /** When it reached somebody; until then the time at which it was raised. */
+  /** When it reached a recipient; until then, when it was raised. */
   atMs: number;
-  /** True once it has reached somebody. */
+  /** True once it has reached a recipient. */
   sent: boolean;
 }
 
-/** What the engine remembers of one module. */
+/** The engine's state of one module. */
 export interface AlertState {
-  /** What people know, or will know from an alert that waits; falls with the status, `ok` after a recovery. */
+  /** The level that recipients know, or will know from a pending alert; falls with the status, `ok` after a recovery. */
   told: Status;
   raised: Raised | null;
-  /** The level that is kept from people only by the cooldown, or because nobody is set up to be told. */
+  /** The level that is muted only by the cooldown, or because there are no recipients. */
   heldBack: Level | null;
-  /** Since when the module has not been ok. */
+  /** Since when the module is not ok. */
   sinceMs: number | null;
-  /** What the last evaluation left behind, so that a restart does not count anew; null while the module is ok. */
+  /** The history of the last evaluation, so that a restart continues the count; null while the module is ok. */
   history: History | null;
 }
 
 export const UNREPORTED: AlertState = { told: 'ok', raised: null, heldBack: null, sinceMs: null, history: null };
 
-/** Nothing depends on longer rows, and a state that does not change need not be written. */
+/** Caps the counts: nothing depends on higher ones, and an unchanged state is not written again. */
 const MAX_ROW_LENGTH = 100;
 
 export interface AlertPolicy {
   cooldownSeconds: number;
-  /** False while nobody is set up to be told. */
+  /** False while there are no recipients. */
   anybody: boolean;
 }
 
@@ -61,11 +61,10 @@ export interface Step {
 }
 
 /**
- * The next state, and what to do. A level is worth telling when it is higher than what people know; what they know falls
- * with the status itself, whether or not that warrants an alert of its own (after a restart, measurements in a row are
- * counted anew, and what still stands was told). Inside the cooldown
- * it is told only when it is higher than the last alert; otherwise it is held back, and told when the cooldown has ended
- * and it still stands. `id` names the alert if one is raised.
+ * Returns the next state and the decision. A level is alerted if it is higher than the known one; the known level falls
+ * with the status, even if that warrants no alert, because a restart counts measurements in a row from zero.
+ * During the cooldown only a level above the last alert is sent; any other is muted, and sent after the cooldown if it
+ * persists. `id` is the id of a raised alert.
  */
 export function reduce(state: AlertState, evaluation: Evaluation, policy: AlertPolicy, id: string): Step {
   const { status, shouldAlert, atMs } = evaluation;
@@ -90,27 +89,27 @@ export function reduce(state: AlertState, evaluation: Evaluation, policy: AlertP
   return { state: held, decision: known ? { kind: 'none' } : { kind: 'suppress', level, reason } };
 }
 
-/** An alert reached somebody: its cooldown begins now. */
+/** An alert reached a recipient: its cooldown begins now. */
 export function alertSent(state: AlertState, id: string, atMs: number): AlertState {
   if (state.raised?.id !== id || state.raised.sent) return state;
   return { ...state, raised: { ...state.raised, atMs, sent: true } };
 }
 
-/** An alert reached nobody and is not tried any more: what it would have told is unknown again. */
+/** An alert reached no recipient and is not retried: its level is unknown to people again. */
 export function alertGivenUp(state: AlertState, id: string): AlertState {
   if (state.raised?.id !== id || state.raised.sent) return state;
   return { ...state, raised: null, told: 'ok', heldBack: null };
 }
 
-/** True when an evaluation that is ok would change nothing. */
+/** True if an ok evaluation would change nothing. */
 export function isAtRest({ told: reported, heldBack, sinceMs }: AlertState): boolean {
   return reported === 'ok' && heldBack === null && sinceMs === null;
 }
 
 /**
- * One state from a process that was cut off (`ours`) and from what happened elsewhere meanwhile (`theirs`). When their last
- * alert is of `lineage` (the last one that both knew of, and ours since; '' is none), nobody else has told anything, and
- * ours is right. Otherwise nothing that either has told is told again.
+ * Merges the state of a process that was cut off (`ours`) with what happened elsewhere meanwhile (`theirs`). If their last
+ * alert is in `lineage` (the last one known to both, and ours since; '' is none), no other process has alerted, and ours
+ * wins. Otherwise nothing that either has sent is sent again.
  */
 export function mergeStates(ours: AlertState, theirs: AlertState, lineage: readonly string[]): AlertState {
   if (theirs.raised?.id === ours.raised?.id)
@@ -131,7 +130,7 @@ function historyOf({ status, failuresInRow, pollsInRow }: Evaluation): History |
   return { failuresInRow: Math.min(failuresInRow, MAX_ROW_LENGTH), pollsInRow: Math.min(pollsInRow, MAX_ROW_LENGTH) };
 }
 
-/** A clock that was set back must not silence a module for longer than the cooldown. */
+/** A clock set back must not mute a module for longer than the cooldown. */
 function holdReason(
   level: Level,
   raised: Raised | null,
@@ -144,13 +143,13 @@ function holdReason(
   return Math.abs(atMs - raised.atMs) < cooldownSeconds * 1000 ? 'cooldown' : undefined;
 }
 
-/** What an evaluation has brought. */
+/** The effect of an evaluation. */
 export interface Applied {
   state: AlertState;
   observation: Observation;
 }
 
-/** What a step of the engine means for the alerts. */
+/** Derives the alert of an engine step. */
 export function observationOf(
   { state, decision }: Step,
   evaluation: AlertEvaluation,
@@ -182,19 +181,19 @@ export function observationOf(
 function reasonOf(decision: Decision, { cooldownSeconds }: AlertPolicy): string | null {
   if (decision.kind !== 'suppress') return null;
   const reasons: Record<HoldReason, string> = {
-    cooldown: `An alert of this module at this level or above was sent less than ${cooldownSeconds} s before; this one is told when that time has passed and it still stands.`,
-    still_waiting: 'An earlier alert of this module at this level or above still waits to be sent.',
-    nobody: 'Nobody is set up to be told; set ALERT_EMAIL_TO or ALERT_SMS_TO.',
+    cooldown: `Muted by the cooldown: an alert of this module at this level or above was sent less than ${cooldownSeconds} s before. This one is sent after that time if the problem persists.`,
+    still_waiting: 'An earlier alert of this module at this level or above is still pending.',
+    nobody: 'No alert recipients: set ALERT_EMAIL_TO or ALERT_SMS_TO.',
   };
   return reasons[decision.reason];
 }
 
-/** PostgreSQL takes every text but one with NUL or with half a surrogate pair. */
+/** PostgreSQL rejects text with NUL or with a lone surrogate. */
 function storable(text: string): string {
   return text.replaceAll('\0', '').toWellFormed();
 }
 
-/** The alert after an attempt. An outcome takes the place of the earlier one for the same recipient. */
+/** The alert after an attempt. An outcome replaces the earlier one of the same recipient. */
 export function afterAttempt(alert: Alert, attempt: Attempt, nowMs: number): Alert {
   const { deliveries, state, reason, pauseSeconds } = attempt;
   const tried = new Set(deliveries.map(({ channel, recipient }) => `${channel} ${recipient}`));
@@ -210,7 +209,7 @@ export function afterAttempt(alert: Alert, attempt: Attempt, nowMs: number): Ale
   };
 }
 
-/** What has become of an alert, for the engine: the first recipient starts the cooldown, a vain end lifts it. */
+/** Updates the engine after an attempt: the first recipient starts the cooldown, a failed end lifts it. */
 export function stateAfter(state: AlertState, after: Alert): AlertState {
   const reached = after.deliveries.filter(({ accepted }) => accepted).map(({ at }) => Date.parse(at));
   if (reached.length > 0) return alertSent(state, after.id, Math.min(...reached));
@@ -221,7 +220,7 @@ export function wasDelivered({ deliveries }: Alert): boolean {
   return deliveries.some(({ accepted }) => accepted);
 }
 
-/** By their content. */
+/** Compares by content. */
 export function sameState(one: AlertState, other: AlertState): boolean {
   return (
     one.told === other.told &&
@@ -241,20 +240,20 @@ const AFTERWARDS_SECONDS = 300;
 const AFTER_A_REFUSAL_FOR_GOOD_SECONDS = 3600;
 const GIVEN_UP_AFTER_SECONDS = 3 * 86_400;
 
-/** Until an alert is this old, it is tried often, and nothing about it is final. */
+/** Until an alert is this old, it is retried often, and no failure is final. */
 export const AT_FIRST_SECONDS = 600;
 
 interface LastAttempt {
-  /** A service asked to be left alone for that long; it gets it, within the same bounds. */
+  /** The pause that a service asked for; it is kept, within the same bounds. */
   requestedSeconds?: number;
-  /** Asking again will not help until somebody changes something. */
+  /** True if a retry can't help until something is changed. */
   permanent?: boolean;
 }
 
 /**
- * Seconds until the next attempt, after `attempts` vain ones, for an alert that is `ageSeconds` old: 5, 10, 20, 40, 50
- * within its first ten minutes, then up to five minutes, or an hour after a refusal for good; undefined when it is given
- * up, after three days.
+ * Seconds until the next attempt, after `attempts` failed ones, for an alert that is `ageSeconds` old: 5, 10, 20, 40, 50
+ * within the first ten minutes, then up to five minutes, or an hour after a permanent rejection; undefined after three
+ * days, when it is given up.
  */
 export function retryPauseSeconds(
   attempts: number,

@@ -49,7 +49,7 @@ export const snapshotSchema: z.ZodType<Snapshot> = z.object({
   held: z.array(z.object({ alert: alertSchema, stored: z.boolean() })),
 });
 
-/** What cannot be read is as good as nothing: the module is judged anew. */
+/** An unreadable state counts as none, so the module is judged from scratch. */
 export function stateOf(stored: unknown): AlertState {
   const read = stateSchema.safeParse(stored);
   return read.success ? read.data : UNREPORTED;
@@ -63,7 +63,7 @@ export type AlertRow = Omit<Alert, Times> & { since: Date; raised_at: Date } & R
     Date | null
   >;
 
-/** The schema drops what only the table has. What it refuses is told apart and holds nothing else up. */
+/** The schema drops columns that only the table has. Rows that it rejects are returned separately. */
 export function alertsOf(rows: readonly AlertRow[]): { alerts: Alert[]; unreadable: AlertRow[] } {
   const alerts: Alert[] = [];
   const unreadable: AlertRow[] = [];
@@ -81,7 +81,7 @@ export function alertsOf(rows: readonly AlertRow[]): { alerts: Alert[]; unreadab
   return { alerts, unreadable };
 }
 
-/** Undefined for a time that is none, such as infinity. */
+/** Undefined for an invalid time, such as infinity. */
 function isoOf(time: Date): string | undefined {
   return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
 }

@@ -1,4 +1,4 @@
-// One session with a mail server: connect, encrypt and log in as far as the trust rule says, hand over, say goodbye.
+// Runs one session with a mail server: connect, encrypt and log in by the trust rule, hand over the mail, quit.
 
 import { once } from 'node:events';
 import { connect, type LookupFunction, type Socket } from 'node:net';
@@ -11,14 +11,14 @@ import type { Secret } from '@holdfast/kit/secret';
 import { base64 } from '@holdfast/kit/text';
 import { withTimeout } from '@holdfast/kit/timeout';
 
-/** How long the server may take to say goodbye once it has the mail. */
+/** How long the server may take to close once it has the mail. */
 export const GOODBYE_MS = 500;
 const MAX_ANSWER_BYTES = 65_536;
 
 export interface Limits {
   quietMs: number;
   lookup: LookupFunction | undefined;
-  /** Cuts the connection at once, at whatever point; what is not on the wire yet is dropped. */
+  /** Closes the connection at once, at any point; unsent data is dropped. */
   over: AbortSignal;
 }
 
@@ -27,17 +27,17 @@ export interface Envelope {
   to: string[];
 }
 
-/** A mail that the server has taken. */
+/** A mail that the server accepted. */
 export interface Handover {
-  /** What it said at the end. */
+  /** The final response of the server. */
   response: string;
-  /** The recipients that it did not take. */
+  /** The recipients that it rejected. */
   refused: NodemailerError[];
-  /** Leaves politely, soon. */
+  /** Quits the session, within a short time. */
   goodbye(): Promise<void>;
 }
 
-/** Opens a session; rejects with what the system, the library or the trust rule says. */
+/** Opens a session; rejects with the error of the system, the library or the trust rule. */
 export async function callServer(server: SmtpServer, limits: Limits) {
   const { default: Connection } = await import('nodemailer/lib/smtp-connection');
   const socket = await dial(server, limits);
@@ -51,7 +51,7 @@ export async function callServer(server: SmtpServer, limits: Limits) {
     tls: { rejectUnauthorized: server.trust === 'verified' },
     connectionTimeout: limits.quietMs,
     greetingTimeout: limits.quietMs,
-    // A little more, so that a missing greeting is called that.
+    // Slightly longer, so that a missing greeting is reported as such.
     socketTimeout: limits.quietMs + 100,
     socketCloseTimeout: GOODBYE_MS,
     maxResponseSize: MAX_ANSWER_BYTES,
@@ -59,7 +59,7 @@ export async function callServer(server: SmtpServer, limits: Limits) {
   await step(connection, (done) => connection.connect(done));
   await logIn(connection, server);
 
-  /** Calls `given` when the mail is out; the server may be silent after that, and look at it. */
+  /** Calls `given` once the mail is sent; the server may then be silent while it checks it. */
   async function handOver(envelope: Envelope, mail: Buffer, given: () => void): Promise<Handover> {
     const source = Readable.from([mail]).once('end', () => {
       if (connection._socket) connection._socket.setTimeout(0);
@@ -75,12 +75,12 @@ export async function callServer(server: SmtpServer, limits: Limits) {
   return { handOver };
 }
 
-/** A socket of our own: it finds names as the rest of the system does, and can be cut without asking the library. */
+/** Our own socket: it resolves names like the rest of the system, and can be closed without the library. */
 async function dial(server: SmtpServer, { quietMs, lookup, over }: Limits): Promise<Socket> {
   over.throwIfAborted();
   const { host, port } = server;
   const socket = connect({ host, port, noDelay: true, ...(lookup === undefined ? {} : { lookup }) });
-  // Each step listens for itself; what fails between them and after the last is of no interest.
+  // Each step has its own listener; errors between steps and after the last are ignored.
   socket.on('error', () => {});
   over.addEventListener('abort', () => cut(socket));
   const late = (): Error => new AppError('unavailable', `${server.place} did not answer within ${quietMs / 1000} s`);
@@ -88,7 +88,7 @@ async function dial(server: SmtpServer, { quietMs, lookup, over }: Limits): Prom
   return socket;
 }
 
-/** A socket that is already shutting down cannot be reset: its handle would stay open for ever. */
+/** A socket that is shutting down can't be reset: its handle would stay open forever. */
 function cut(socket: Socket): void {
   if (socket.connecting || socket.writableEnded) socket.destroy();
   else socket.resetAndDestroy();
@@ -97,19 +97,19 @@ function cut(socket: Socket): void {
 async function logIn(connection: SMTPConnection, { login, trust, place }: SmtpServer): Promise<void> {
   if (login === undefined) return;
   if (trust === 'verified' && !connection.secure)
-    throw new AppError('upstream', `${place} does not encrypt, and a password is not sent without it`);
-  // What wants no login gets none; what wants one and does not offer it refuses the mail, and says so.
+    throw new AppError('upstream', `${place} does not encrypt, and the password is not sent without encryption`);
+  // A server without AUTH gets no login; if it requires one, it rejects the mail with a reason.
   if (!connection.allowsAuth) return;
   await step(connection, (done) => connection.login(login, done));
 }
 
-/** One step of the session, which ends by its callback, by an error of the connection, or by its end. */
+/** One step of the session, which ends with its callback, a connection error, or the end of the connection. */
 function step<T>(
   connection: SMTPConnection,
   begin: (done: (error?: Error | null, result?: T) => void) => void,
 ): Promise<T | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<T | undefined>();
-  // The library closes the connection before it hands on what a closing server said.
+  // The library closes the connection before it delivers the last response of the server.
   const ended = (): unknown => setImmediate(reject, new Error('Connection closed unexpectedly'));
   connection.on('error', reject).on('end', ended);
   begin((error, result) => (error ? reject(error) : resolve(result)));
@@ -120,14 +120,11 @@ async function leave(connection: SMTPConnection, socket: Socket): Promise<void> 
   if (socket.closed) return;
   const closed = once(socket, 'close', { signal: AbortSignal.timeout(GOODBYE_MS) });
   connection.quit();
-  // The server has the mail: how it says goodbye changes nothing.
+  // The server has the mail: the way it closes does not matter.
   await closed.catch(() => {});
 }
 
-/**
- * The mail server that SMTP_URL names, and the rule of what may be told to it.
- * A mail server.
- */
+/** The mail server of SMTP_URL, with the rule for sending it a password. */
 export interface SmtpServer {
   host: string;
   port: number;
@@ -135,17 +132,17 @@ export interface SmtpServer {
   secure: boolean;
   login: { user: string; pass: string } | undefined;
   /**
-   * A password leaves this machine only over TLS with a certificate that verifies. Without one, STARTTLS is taken when
-   * it is offered and its certificate is not looked at: whoever could forge it could as well hide the offer.
+   * A password leaves this machine only over TLS with a verified certificate. Without a password, an offered STARTTLS is
+   * used without checking the certificate: an attacker who could forge it could also hide the offer.
    */
   trust: 'none' | 'opportunistic' | 'verified';
   /** `host:port`, for people. */
   place: string;
-  /** Whatever would give the password away. */
+  /** Texts that would reveal the password. */
   secrets: string[];
 }
 
-/** Ports: 465 for smtps://, 587 for smtp:// with a user, else 25. Throws for what is no URL. */
+/** Default ports: 465 for smtps://, 587 for smtp:// with a user, else 25. Throws for an invalid URL. */
 export function readSmtpUrl(secret: Secret): SmtpServer {
   const url = new URL(secret.reveal());
   const secure = url.protocol === 'smtps:';
@@ -175,7 +172,7 @@ function trustIn(host: string, demanded: boolean): SmtpServer['trust'] {
   return demanded ? 'verified' : 'opportunistic';
 }
 
-/** A server may repeat what it was told, in any of these. */
+/** The encodings in which a server may repeat the password. */
 function spellings({ user, pass }: { user: string; pass: string }, inUrl: string): string[] {
   return pass === '' ? [] : [base64(`\0${user}\0${pass}`), base64(pass), inUrl, pass];
 }

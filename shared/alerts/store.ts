@@ -1,5 +1,5 @@
-// The alerts of this process: the database decides while it answers, so that all processes over it speak with one
-// voice; while it does not, memory and a journal go on, and are merged into the database when it is back.
+// Manages the alerts of this process. While the database answers, it decides for all processes.
+// While it is unavailable, memory and a journal continue, and are merged into the database when it is back.
 
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
@@ -21,11 +21,11 @@ import { type AlertPolicy, isAtRest } from './rules.ts';
 import type { AlertTable } from './table.ts';
 
 export interface AlertStoreOptions {
-  /** Undefined when no database is set up. */
+  /** Undefined if no database is set up. */
   table: AlertTable | undefined;
-  /** The same for people who look at alerts: it may take longer, and says nothing about the other. */
+  /** The same table for readers of alerts, with a longer time limit; its failures do not affect the other. */
   reads: AlertTable | undefined;
-  /** Undefined: memory alone bridges the time without a database. */
+  /** Undefined: only memory bridges the time without a database. */
   journal: AlertJournal | undefined;
   policy: AlertPolicy;
   /** One id per process. */
@@ -34,19 +34,19 @@ export interface AlertStoreOptions {
   log: Log;
 }
 
-/** Nobody else takes an alert while it may still be on its way. */
+/** How long an alert is reserved, as it may still be sending. */
 const LEASE_SECONDS = 180;
-/** After a failure the database is left alone for this long, so that nothing queues up behind its time limit. */
+/** Pause after a database failure, so that nothing queues up behind its time limit. */
 const LEFT_ALONE_MS = 3_000;
-/** When the database is back, runners that were cut off as well get this long to write down what they have sent. */
+/** Time for other processes to record what they sent once the database is back. */
 const GRACE_MS = 15_000;
-/** A shorter trouble cuts nobody off. */
+/** A shorter failure does not count as an outage. */
 const OUTAGE_MS = 5_000;
-/** New alerts do not wait behind the history of an outage. */
+/** Limits merging of history, so that new alerts do not wait for it. */
 const HISTORY_AT_ONCE_MS = 500;
-/** A module that is well and at rest is not looked up again within this time. */
+/** An ok module at rest is not looked up again within this time. */
 const CONFIRMED_FOR_MS = 60_000;
-/** A disk that hangs must not hold up what the journal is only a copy of. */
+/** A hanging disk must not delay the engine, as the journal is only a copy. */
 const JOURNAL_WITHIN_MS = 1_000;
 
 export class AlertStore implements Alerts {
@@ -54,9 +54,9 @@ export class AlertStore implements Alerts {
   readonly #memory: AlertMemory;
   /** The last evaluation of each module. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** States and alerts that the database refuses for what they are. */
+  /** States and alerts that the database rejects because of their content. */
   readonly #setAside = new WeakSet<object>();
-  /** Processes before this one, whose alerts the database does not know to be ours yet. */
+  /** Earlier processes whose alerts the database has not assigned to us yet. */
   #predecessors: string[];
   #unavailableSinceMs: number | undefined;
   #leftAloneUntilMs = Number.NEGATIVE_INFINITY;
@@ -92,7 +92,7 @@ export class AlertStore implements Alerts {
     return clock.steadyMs() < this.#leftAloneUntilMs ? undefined : table;
   }
 
-  /** Works with the database once it has everything from here; `undefined` while it does not answer. */
+  /** Runs work on the database once it has everything from here; `undefined` while it is unavailable. */
   async #inTable<T>(work: (table: AlertTable) => Promise<T>): Promise<{ value: T } | undefined> {
     const table = this.#tableToAsk();
     if (table === undefined) return undefined;
@@ -123,7 +123,7 @@ export class AlertStore implements Alerts {
     this.#unavailableSinceMs = undefined;
   }
 
-  /** Brings the database in step, if it answers. */
+  /** Syncs the database, if it answers. */
   async #syncIfThere(): Promise<void> {
     const table = this.#tableToAsk();
     if (table !== undefined) await this.#sync(table).catch((error: unknown) => this.#isUnavailable(error));
@@ -157,7 +157,7 @@ export class AlertStore implements Alerts {
     if (heir || states.length + unstored.length > 0) void this.#keep();
   }
 
-  /** What the database refuses for what it is, is set aside, and the rest goes on. */
+  /** Sets aside what the database rejects because of its content, and continues with the rest. */
   async #mergeOne(what: object, merge: () => Promise<void>): Promise<void> {
     if (this.#setAside.has(what)) return;
     try {
@@ -169,7 +169,7 @@ export class AlertStore implements Alerts {
     }
   }
 
-  /** Evaluations of one module are taken in their order, however long one of them waits for the database. */
+  /** Processes evaluations of one module in order, even if one waits for the database. */
   observe(evaluation: AlertEvaluation): Promise<Observation> {
     const before = this.#turns.get(evaluation.module) ?? Promise.resolve();
     const mine = before.then(() => this.#observeNext(evaluation));
@@ -201,7 +201,7 @@ export class AlertStore implements Alerts {
     return (stored ?? this.#memory.known(module)?.state)?.history ?? NO_HISTORY;
   }
 
-  /** One at a time: what two of them would find is the same. */
+  /** One at a time: concurrent calls would find the same alerts. */
   async takeDue(most: number): Promise<Alert[]> {
     if (this.#taking) return [];
     this.#taking = true;
@@ -261,7 +261,7 @@ function historyLast({ state }: Alert): 0 | 1 {
   return state === 'pending' ? 0 : 1;
 }
 
-/** Classes of PostgreSQL's errors that speak of the data itself; every other trouble may pass. */
+/** PostgreSQL error classes about the data itself; all other errors may be temporary. */
 const REFUSALS = /^(21|22|23|54)/;
 
 function isRefusal(error: unknown): boolean {

@@ -1,5 +1,5 @@
-// Alerts in our own database, shared by every process: a module's state changes under a lock on its row, an alert is
-// sent by whoever holds its lease. All times that decide something are the database's.
+// Stores alerts in our own database for all processes: a module's state changes under a row lock, and the holder of the
+// lease sends an alert. All decisive times are the database's.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
@@ -23,24 +23,24 @@ export interface Taking {
   runner: string;
   most: number;
   leaseSeconds: number;
-  /** Alerts that are on their way already. */
+  /** Alerts that are being sent already. */
   except: readonly string[];
-  /** False: those that other runners were the last to look after are left to them. */
+  /** False: alerts of other runners are left to them. */
   takeOver: boolean;
 }
 
-/** After the server's own start, runners that were cut off get this long to write down what they have sent. */
+/** Time for runners to record what they sent after a start of the database server. */
 const GRACE_SECONDS = 15;
-/** How long a given up alert is shown by health. */
+/** How long health shows an alert that was given up. */
 const FAILED_SHOWN_DAYS = 7;
-/** Of a module that flaps each second, more would be of no use. */
+/** The most muted alerts to keep, for modules that flap. */
 const MAX_SUPPRESSED = 10_000;
 
 interface StateRow {
   state: unknown;
 }
 
-/** What a process needs of the table. */
+/** The interface of the table. */
 export type AlertTable = Pick<PostgresAlertTable, keyof PostgresAlertTable>;
 
 export class PostgresAlertTable {
@@ -55,7 +55,7 @@ export class PostgresAlertTable {
     return rows[0] && stateOf(rows[0].state);
   }
 
-  /** Feeds one evaluation to the engine; what it raises belongs to `runner` for `leaseSeconds`. */
+  /** Feeds one evaluation to the engine; a raised alert belongs to `runner` for `leaseSeconds`. */
   async apply(
     evaluation: AlertEvaluation,
     policy: AlertPolicy,
@@ -101,17 +101,17 @@ export class PostgresAlertTable {
     return alerts.toSorted((a, b) => a.raised_at.localeCompare(b.raised_at));
   }
 
-  /** An alert that cannot be read can be sent by nobody; what it would have told is unknown again. */
+  /** An unreadable alert can't be sent, so its level is unknown to recipients again. */
   async #giveUp(id: string, module: string): Promise<void> {
     await this.#change(module, async (transaction, before) => {
       await transaction`
-        UPDATE alert SET state = 'failed', next_attempt_at = NULL, reason = 'This row of the database cannot be read.'
+        UPDATE alert SET state = 'failed', next_attempt_at = NULL, reason = 'This database row can''t be read.'
         WHERE id = ${id}`;
       return alertGivenUp(before, id);
     });
   }
 
-  /** The pending alerts that `runner` was the last to look after. */
+  /** The pending alerts that belong to `runner`. */
   async idsOf(runner: string): Promise<Set<string>> {
     const rows = await this.#run(
       (sql) => sql<{ id: string }[]>`SELECT id FROM alert WHERE state = 'pending' AND runner = ${runner}`,
@@ -119,7 +119,7 @@ export class PostgresAlertTable {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** What belonged to a process that has ended belongs to the one after it. */
+  /** Assigns the alerts of an ended process to its successor. */
   async inherit(from: string, to: string): Promise<void> {
     await this.#run(
       (sql) => sql`
@@ -127,14 +127,14 @@ export class PostgresAlertTable {
     );
   }
 
-  /** Takes over the state that a process has arrived at by itself. */
+  /** Merges the state that a process reached by itself. */
   async mergeState(module: string, { state, lineage }: Remembered): Promise<AlertState> {
     return this.#change(module, async (_, theirs) => mergeStates(state, theirs, lineage));
   }
 
   /**
-   * Takes over an alert that a process has raised or tried to send; its next attempt is due after `pauseSeconds`. Answers
-   * with what that means for the module.
+   * Merges an alert that a process raised or tried to send; its next attempt is due after `pauseSeconds`. Returns the new
+   * state of the module.
    */
   async mergeAlert(alert: Alert, runner: string, pauseSeconds: number): Promise<AlertState> {
     return this.#change(alert.module, async (transaction, before) => {
@@ -209,7 +209,7 @@ export class PostgresAlertTable {
   }
 }
 
-/** The state of a module that nothing has been written about is `UNTOLD`. */
+/** A module without a row has the state `UNREPORTED`. */
 async function lockState(transaction: TransactionSql, module: string): Promise<AlertState> {
   await transaction`
     INSERT INTO alert_state (module, state, version) VALUES (${module}, ${JSON.stringify(UNREPORTED)}::text::jsonb, 0)
@@ -219,7 +219,7 @@ async function lockState(transaction: TransactionSql, module: string): Promise<A
   return stateOf(row.state);
 }
 
-/** Releases before this one compare `version` to see a change. */
+/** Earlier releases compare `version` to detect a change. */
 async function writeState(
   transaction: TransactionSql,
   module: string,
@@ -232,7 +232,7 @@ async function writeState(
     WHERE module = ${module}`;
 }
 
-/** An alert that is there already and waits takes over what has become of it elsewhere. */
+/** Inserts an alert, or updates a pending one with its progress elsewhere. */
 async function writeAlert(
   sql: Sql | TransactionSql,
   alert: Alert,

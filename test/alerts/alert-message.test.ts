@@ -51,20 +51,20 @@ describe('the message of an alert', () => {
   it('says what, since when, every finding, what to do, where to look, and why one gets it', () => {
     expect(write().text).toBe(`disk is critical on cot.example.org.
 
-What: /: 95 % full, 1.2 GB free; critical from 90 % (and 1 more).
+Problem: /: 95 % full, 1.2 GB free; critical from 90 % (and 1 more).
 Since: 2026-01-02 00:59:05 UTC, 2 hours 5 minutes before this alert was raised
 
 Findings:
 - /: 95 % full, 1.2 GB free; critical from 90 %.
 - /data: 91 % of its inodes used; critical from 90 %.
 
-What to do:
+Next steps:
 - Look for what grew with du -xh / | sort -h | tail.
 - Delete it, or make the volume larger.
 
-See it now: https://monitor.cot.example.org/api/health/disk
+Details: https://monitor.cot.example.org/api/health/disk
 
-You get this because you are named in ALERT_EMAIL_TO, and critical reaches the level that MON_DISK_ALERT_MIN_LEVEL asks for.
+You get this because your address is in ALERT_EMAIL_TO and critical reaches the level set by MON_DISK_ALERT_MIN_LEVEL.
 `);
   });
 
@@ -94,11 +94,11 @@ You get this because you are named in ALERT_EMAIL_TO, and critical reaches the l
   it('that is late tells what was, when it was raised, and where to see how it is now', () => {
     const late = write({}, LATE);
     const sentence =
-      'This alert was raised at 2026-01-02 03:04:05 UTC and could not be sent before. It may be different by now; the link below shows how it is.';
+      "This alert was raised at 2026-01-02 03:04:05 UTC but couldn't be sent until now. The state may have changed. Check the link below.";
     expect(late.subject).toBe('[Holdfast] disk was critical on cot.example.org');
     expect(late.text).toMatch(/^disk was critical on cot\.example\.org\.\n/);
     expect(late.text).toContain(sentence);
-    expect(late.text).toContain('How it is now: https://monitor.cot.example.org/api/health/disk');
+    expect(late.text).toContain('Current state: https://monitor.cot.example.org/api/health/disk');
     expect(late.html).toContain(sentence);
     expect(late.brief).toMatch(/^Holdfast: disk was CRITICAL on .*, raised 2026-01-02 03:04:05 UTC, sent late\.$/);
     expect(write().text).not.toContain('could not be sent');
@@ -222,7 +222,7 @@ describe('a test message', () => {
   it('says that it is one', () => {
     const message = testMessage(PLACE, 'email', 't-1');
     expect(message).toMatchObject({ id: 't-1', subject: '[Holdfast] Test message from cot.example.org' });
-    expect(message.text).toContain('Alerts by e-mail work. Nothing is wrong');
+    expect(message.text).toContain('Alerts by e-mail work. This is a test');
     expect(message.text).toContain('ALERT_EMAIL_TO');
     expect(testMessage(PLACE, 'sms', 't-2').brief).toMatch(
       /^\[Holdfast\] Test message from cot\.example\.org\. .{0,200}$/,

@@ -11,7 +11,7 @@ import { MESSAGE } from './notifier-contract.ts';
 const GOOD = ['duty@example.org', 'deputy@example.org'];
 const BAD = 'gone@example.org';
 const REFUSAL = { statusCode: 422, name: 'validation_error', message: 'Invalid `to` field.\nSee the docs.' };
-const REFUSED = 'Resend refused it (422): validation_error Invalid `to` field. See the docs.';
+const REFUSED = 'Resend rejected it (422): validation_error Invalid `to` field. See the docs.';
 
 let server: Server | undefined;
 afterEach(() => server?.close().closeAllConnections());

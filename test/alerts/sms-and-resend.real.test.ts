@@ -138,7 +138,7 @@ describe('Twilio', () => {
     );
     expect(await send('Twilio', url)).toMatchObject([
       { recipient: NUMBERS[0], accepted: true, detail: 'Twilio accepted it: SM123' },
-      { recipient: NUMBERS[1], accepted: false, detail: "Twilio refused it (400): 21211 Invalid 'To' Phone Number" },
+      { recipient: NUMBERS[1], accepted: false, detail: "Twilio rejected it (400): 21211 Invalid 'To' Phone Number" },
     ]);
     const authorization = `Basic ${Buffer.from(`AC1:${KEY}`).toString('base64')}`;
     for (const { path, headers, body } of requests) {
@@ -176,7 +176,7 @@ describe('Brevo', () => {
   it('says why it refuses', async () => {
     const { url } = await answering(json(402, { code: 'not_enough_credits', message: 'SMS credits used up' }));
     expect(await send('Brevo', url)).toMatchObject([
-      { accepted: false, detail: 'Brevo refused it (402): not_enough_credits SMS credits used up' },
+      { accepted: false, detail: 'Brevo rejected it (402): not_enough_credits SMS credits used up' },
       { accepted: false },
     ]);
   });
@@ -193,7 +193,7 @@ describe.each(NAMES)('%s', (name) => {
   it('names the credential that it does not accept', async () => {
     const outcome = await words(json(401, { code: 20003, message: `Key ${KEY} is not valid` }));
     expect(outcome?.detail).toMatch(
-      /^\w+ does not accept the (API key|account SID and token) \(401\): .*Key \*\*\* is not valid$/,
+      /^\w+ rejected the (API key|account SID and token) \(401\): .*Key \*\*\* is not valid$/,
     );
   });
 
@@ -209,11 +209,11 @@ describe.each(NAMES)('%s', (name) => {
     ];
     for (const [headers, seconds] of cases) {
       const outcome = await words(json(429, { message: 'Too many' }, headers));
-      expect(outcome?.detail).toBe(`${name} asks for a pause (429): Too many`);
+      expect(outcome?.detail).toBe(`${name} is rate limiting (429): Too many`);
       expect(outcome?.retryAfterSeconds).toBe(seconds);
     }
     const down = await words(json(503, {}, { 'retry-after': '7' }));
-    expect(down).toMatchObject({ detail: `${name} has a fault of its own (503)`, retryAfterSeconds: 7 });
+    expect(down).toMatchObject({ detail: `${name} has an internal error (503)`, retryAfterSeconds: 7 });
   });
 
   it('is not believed when it answers with a page, another shape, or without end', async () => {
@@ -225,9 +225,9 @@ describe.each(NAMES)('%s', (name) => {
       more();
     };
     for (const answer of [page, json(200, ['x']), json(200, { id: 7, sid: 7, messageId: {} }), endless])
-      expect((await words(answer))?.detail).toBe(`${name} answered 200, and not with the id of a message`);
+      expect((await words(answer))?.detail).toBe(`${name} answered 200 without a message id`);
     const broken = await words((response) => response.writeHead(500).end('\u0000{'));
-    expect(broken?.detail).toBe(`${name} has a fault of its own (500)`);
+    expect(broken?.detail).toBe(`${name} has an internal error (500)`);
   });
 
   it('is not followed elsewhere', async () => {

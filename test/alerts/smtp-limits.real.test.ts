@@ -51,7 +51,7 @@ describe('a server that looks long at a mail before it takes it', () => {
     const { port, peers } = await rawServer(scripted(TALKS));
     const begun = performance.now();
     expect(details(await send(port, { withinMs: 900 }))).toEqual([
-      `127.0.0.1:${port} is too slow: it did not take the mail within 0.9 s`,
+      `127.0.0.1:${port} is too slow: it did not accept the mail within 0.9 s`,
     ]);
     expect(performance.now() - begun).toBeGreaterThan(850);
     await expect.poll(() => peers.every((peer) => peer.destroyed)).toBe(true);
@@ -64,7 +64,7 @@ describe('a server that looks long at a mail before it takes it', () => {
           .resume()
           .once('end', () => setTimeout(done, 600, Object.assign(new Error('Spam'), { responseCode: 554 }))),
     });
-    expect(details(await send(port))).toEqual([expect.stringMatching(/refused the mail: 554 .*Spam$/)]);
+    expect(details(await send(port))).toEqual([expect.stringMatching(/rejected the mail: 554 .*Spam$/)]);
   });
 });
 
@@ -83,7 +83,7 @@ describe('a server that drips its answers', () => {
     const { port, peers } = await rawServer(drip({ ...TALKS, greeting: '220 x\r\n' }));
     const begun = performance.now();
     expect(details(await send(port, { quietMs: 5000, commandsMs: 700, withinMs: 30_000 }))).toEqual([
-      `127.0.0.1:${port} is too slow: it did not take the mail within 0.7 s`,
+      `127.0.0.1:${port} is too slow: it did not accept the mail within 0.7 s`,
     ]);
     expect(performance.now() - begun).toBeLessThan(1200);
     await expect.poll(() => peers.every((peer) => peer.destroyed)).toBe(true);
@@ -125,7 +125,7 @@ describe('a refusal', () => {
       { accepted: false, permanent: true },
       { accepted: false, detail: expect.stringMatching(/450 later$/) },
       { accepted: true },
-      { accepted: false, permanent: true, detail: 'This is not an e-mail address' },
+      { accepted: false, permanent: true, detail: 'Not an e-mail address' },
     ]);
   });
 

@@ -112,7 +112,7 @@ describe('a mail', () => {
     expect(headers.get('subject')).toBe('one Bcc: y@example.org body');
     for (const from of ['x@a\r\nRSET', 'Duty\r\nBcc: x@example.org <holdfast@example.org>'])
       expect(details(await send(`smtp://127.0.0.1:${port}`, { from }))).toEqual([
-        'ALERT_EMAIL_FROM is no sender: it must be one line without control characters',
+        'ALERT_EMAIL_FROM is not a valid sender: it must be one line without control characters',
       ]);
     expect(taken).toHaveLength(1);
   });
@@ -129,7 +129,7 @@ describe('a recipient or a mail that the server refuses', () => {
       expect(await send(`smtp://127.0.0.1:${port}`)).toMatchObject([
         {
           accepted: false,
-          detail: expect.stringMatching(/^127\.0\.0\.1:\d+ refused the recipient: 550 .*No such user/),
+          detail: expect.stringMatching(/^127\.0\.0\.1:\d+ rejected the recipient: 550 .*No such user/),
         },
         { accepted: true },
       ]);
@@ -143,8 +143,8 @@ describe('a recipient or a mail that the server refuses', () => {
         done(address === TO[0] ? codeError(451, 'Try later') : codeError(550, 'Gone')),
     });
     expect((await send(`smtp://127.0.0.1:${port}`)).map(({ detail }) => detail)).toEqual([
-      expect.stringMatching(/refused the recipient: 451 .*Try later$/),
-      expect.stringMatching(/refused the recipient: 550 .*Gone$/),
+      expect.stringMatching(/rejected the recipient: 451 .*Try later$/),
+      expect.stringMatching(/rejected the recipient: 550 .*Gone$/),
     ]);
     expect(taken).toEqual([]);
   });
@@ -155,10 +155,10 @@ describe('a recipient or a mail that the server refuses', () => {
       onData: (stream, _, done) => void stream.resume().on('end', () => done(codeError(451, 'Greylisted'))),
     });
     expect(details(await send(`smtp://127.0.0.1:${sender.port}`))).toEqual([
-      expect.stringMatching(/does not take mail from this sender: 553 .*Not yours$/),
+      expect.stringMatching(/accepts no mail from this sender: 553 .*Not yours$/),
     ]);
     expect(details(await send(`smtp://127.0.0.1:${mail.port}`))).toEqual([
-      expect.stringMatching(/refused the mail: 451 .*Greylisted$/),
+      expect.stringMatching(/rejected the mail: 451 .*Greylisted$/),
     ]);
   });
 });
@@ -189,7 +189,7 @@ describe('encryption', () => {
     const other = await mailSink({ ...tls(otherName), ...knowing(seen) });
     expect(details(await send(`smtp://${LOGIN}${UNAVAILABLE}:${none.port}`))).toEqual([
       expect.stringMatching(
-        /:\d+ offers no STARTTLS, and a password is not sent without it; use smtps:\/\/ \(it said: 50/,
+        /:\d+ offers no STARTTLS, and the password is not sent without it; use smtps:\/\/ \(response: 50/,
       ),
     ]);
     expect(details(await send(`smtp://${LOGIN}${UNAVAILABLE}:${forged.port}`))).toEqual([
@@ -209,7 +209,7 @@ describe('encryption', () => {
     ]);
     const secure = await mailSink({ ...tls(trusted), secure: true });
     expect(details(await send(`smtp://127.0.0.1:${secure.port}`))).toEqual([
-      `127.0.0.1:${secure.port} accepted the connection and gave no greeting within 0.4 s`,
+      `127.0.0.1:${secure.port} accepted the connection but sent no greeting within 0.4 s`,
     ]);
   });
 });
@@ -232,8 +232,8 @@ describe('a login', () => {
     const wrong = 'wr%C3%B6ng-s3cret';
     const [detail = '', ...more] = details(await send(`smtp://user:${wrong}@127.0.0.1:${port}`));
     expect(more).toEqual([]);
-    expect(detail).toMatch(/^127\.0\.0\.1:\d+ does not know the user or password: 535 .*user with \*\*\*\?$/);
-    expect(details(await send(`smtp://user@127.0.0.1:${port}`))[0]).toMatch(/SMTP_URL names a user without one$/);
+    expect(detail).toMatch(/^127\.0\.0\.1:\d+ rejected the user or password: 535 .*user with \*\*\*\?$/);
+    expect(details(await send(`smtp://user@127.0.0.1:${port}`))[0]).toMatch(/SMTP_URL has a user without one$/);
     expect(taken).toEqual([]);
   });
 
@@ -246,7 +246,7 @@ describe('a login', () => {
       });
     });
     const [detail = ''] = details(await send(`smtp://${LOGIN}127.0.0.1:${echo.port}`));
-    expect(detail).toMatch(/refused the login: 454-4\.7\.0 AUTH PLAIN \*\*\* 454 later$/);
+    expect(detail).toMatch(/rejected the login: 454-4\.7\.0 AUTH PLAIN \*\*\* 454 later$/);
   });
 });
 
@@ -260,18 +260,18 @@ describe('a server that does not do its work', () => {
   };
 
   it.each([
-    ['says nothing', () => {}, /accepted the connection and gave no greeting within 0\.4 s$/],
-    ['drips its greeting', drip('220-slow\r\n'), /gave no greeting within 0\.4 s$/],
+    ['says nothing', () => {}, /accepted the connection but sent no greeting within 0\.4 s$/],
+    ['drips its greeting', drip('220-slow\r\n'), /sent no greeting within 0\.4 s$/],
     ['is no mail server', scripted({ greeting: 'SSH-2.0-OpenSSH_9.9\r\n' }), /does not speak SMTP: SSH-2\.0/],
-    ['does not want us', scripted({ greeting: '554 go away\r\n' }), /does not want to talk: 554 go away$/],
-    ['hangs after EHLO', scripted({}), /fell silent and said nothing within 0\.4 s$/],
-    ['hangs after RCPT', scripted({ ...TALKS, DATA: '' }), /fell silent and said nothing within 0\.4 s$/],
+    ['does not want us', scripted({ greeting: '554 go away\r\n' }), /rejected the session: 554 go away$/],
+    ['hangs after EHLO', scripted({}), /stopped responding within 0\.4 s$/],
+    ['hangs after RCPT', scripted({ ...TALKS, DATA: '' }), /stopped responding within 0\.4 s$/],
     [
       'closes in the middle',
       (socket) => scripted({ EHLO })(socket.once('data', () => setTimeout(() => socket.end(), 20))),
-      /closed the connection before it had taken the mail$/,
+      /closed the connection before it accepted the mail$/,
     ],
-    ['closes at once', (socket) => socket.end(), /closed the connection before it had taken the mail$/],
+    ['closes at once', (socket) => socket.end(), /closed the connection before it accepted the mail$/],
     ['resets', (socket) => socket.resetAndDestroy(), /closed the connection( before it had taken the mail)?$/],
     [
       'says 421 to the sender',
@@ -326,7 +326,7 @@ describe('a server that does not do its work', () => {
     const outcomes = await send(`smtp://127.0.0.1:${proxy.port}`, { withinMs: 700, quietMs: 5000 });
     const ended = performance.now();
     const heardUntilThen = heard;
-    expect(details(outcomes)).toEqual([`127.0.0.1:${proxy.port} is too slow: it did not take the mail within 0.7 s`]);
+    expect(details(outcomes)).toEqual([`127.0.0.1:${proxy.port} is too slow: it did not accept the mail within 0.7 s`]);
     await expect.poll(() => cut).toBeDefined();
     expect((cut ?? 0) - ended).toBeLessThan(200);
     await new Promise((done) => setTimeout(done, 300));
@@ -345,7 +345,7 @@ describe('a server that takes the mail and never says so', () => {
       onClose: () => closed++,
     });
     expect(details(await send(`${scheme}://${UNAVAILABLE}:${port}`, { withinMs: 500, quietMs: 5000 }))).toEqual([
-      `${UNAVAILABLE}:${port} is too slow: it did not take the mail within 0.5 s`,
+      `${UNAVAILABLE}:${port} is too slow: it did not accept the mail within 0.5 s`,
     ]);
     await expect.poll(() => closed).toBe(1);
   });

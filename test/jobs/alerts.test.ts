@@ -85,7 +85,7 @@ describe('dispatch-alerts', () => {
     expect(mail.sent[0]?.message).toMatchObject({
       id,
       subject: '[Holdfast] disk is critical on cot.example.org',
-      text: expect.stringMatching(/91 % full; critical from 90 %[^]*What to do:?\s+(?:[-*]\s*)?Empty \/tmp first\./),
+      text: expect.stringMatching(/91 % full; critical from 90 %[^]*Next steps:?\s+(?:[-*]\s*)?Empty \/tmp first\./),
     });
   });
 
@@ -118,7 +118,7 @@ describe('dispatch-alerts', () => {
     await observe('ok', 100);
     expect((await observe('warning', 200)).kind).toBe('suppressed');
     expect((await deps.alerts.list({ state: 'suppressed' }, 0, 1)).results[0]?.reason).toMatch(
-      /still waits to be sent/,
+      /is still pending/,
     );
     mail.refuses = [];
     await dispatch(1000);
@@ -161,7 +161,7 @@ describe('dispatch-alerts', () => {
     for (let second = 600; second < 700; second += 5) await dispatch(second);
     expect(await only()).toMatchObject({
       state: 'failed',
-      reason: expect.stringMatching(/^it did not reach everybody: 550/),
+      reason: expect.stringMatching(/^not every recipient has it: 550/),
       next_attempt_at: null,
     });
     expect(deps.log.events.at(-1)?.event).toBe('alert.given_up');

@@ -214,7 +214,7 @@ describe('PUT /api/retention', () => {
     const [, never] = await put({ policy: { cot: 39 }, cron: '-' });
     expect(notes(never)).toContain('A run would delete 2 rows, but no schedule is set, so nothing runs.');
     const [, again] = await put({ cron: '0 0 3 * * ?' });
-    expect(notes(again)).toContain('will delete 2 rows of those');
+    expect(notes(again)).toContain('will delete 2 rows of the');
     world.deps.retention.databaseError = new AppError('unavailable', 'The database is away.');
     const [status, unknown] = await put({ policy: { cot: 20 } });
     expect([status, notes(unknown)]).toEqual([
