@@ -108,7 +108,7 @@ function sinceWhen({ since, raised_at }: AlertReport): string {
 
 /** Explains the delay: mail was down, or no process was running. */
 function lateness({ raised_at }: AlertReport): string {
-  const raised = `This alert was raised at ${messageOf(formatUtc(raised_at), 40)} but couldn't be sent until now.`;
+  const raised = `This alert was raised at ${messageOf(formatUtc(raised_at), 40)} but could not be sent until now.`;
   return `${raised} The state may have changed. Check the link below.`;
 }
 

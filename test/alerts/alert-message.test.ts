@@ -94,7 +94,7 @@ You get this because your address is in ALERT_EMAIL_TO and critical reaches the 
   it('that is late tells what was, when it was raised, and where to see how it is now', () => {
     const late = write({}, LATE);
     const sentence =
-      "This alert was raised at 2026-01-02 03:04:05 UTC but couldn't be sent until now. The state may have changed. Check the link below.";
+      'This alert was raised at 2026-01-02 03:04:05 UTC but could not be sent until now. The state may have changed. Check the link below.';
     expect(late.subject).toBe('[Holdfast] disk was critical on cot.example.org');
     expect(late.text).toMatch(/^disk was critical on cot\.example\.org\.\n/);
     expect(late.text).toContain(sentence);

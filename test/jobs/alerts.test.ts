@@ -117,9 +117,7 @@ describe('dispatch-alerts', () => {
     await dispatch(0);
     await observe('ok', 100);
     expect((await observe('warning', 200)).kind).toBe('suppressed');
-    expect((await deps.alerts.list({ state: 'suppressed' }, 0, 1)).results[0]?.reason).toMatch(
-      /is still pending/,
-    );
+    expect((await deps.alerts.list({ state: 'suppressed' }, 0, 1)).results[0]?.reason).toMatch(/is still pending/);
     mail.refuses = [];
     await dispatch(1000);
     await observe('ok', 1100);
