@@ -1,4 +1,4 @@
-// When jobs run: their crons by croner, in UTC, on every host.
+// Computes when jobs run from their crons, in UTC, with croner.
 
 import { Cron } from 'croner';
 import { slotStart } from '@holdfast/kit/time';
@@ -9,7 +9,7 @@ const OPTIONS = { timezone: 'UTC', mode: '5-or-6-parts' } as const;
 
 type Timed = Pick<Job<never>, 'cron' | 'everySeconds'>;
 
-/** The same cron for a host that knows minutes only. */
+/** The same cron for a host with minute precision. */
 export function minuteCron(cron: string): string {
   return cron.split(' ').slice(-5).join(' ');
 }
@@ -26,16 +26,16 @@ export function firesAt(cron: string, now: Date): boolean {
   return read(cron).match(now);
 }
 
-/** How often a job is to run on a host that knows seconds. */
+/** The interval of a job on a host with second precision. */
 export function intervalSeconds(job: Timed, thresholds: Thresholds): number {
   return job.everySeconds?.(thresholds) ?? cronSeconds(job.cron);
 }
 
-/** The slot that a run now is for: all processes agree on it. */
+/** The slot of a run now, on which all processes agree. */
 export function slotOf(job: Timed, thresholds: Thresholds, now: Date): Date {
   const seconds = job.everySeconds?.(thresholds);
   if (seconds !== undefined) return new Date(slotStart(now.getTime(), seconds));
-  // croner looks before the moment that it is given.
+  // croner searches strictly before the given time.
   return read(job.cron).previousRuns(1, new Date(now.getTime() + 1))[0] ?? now;
 }
 

@@ -1,4 +1,4 @@
-// Jobs that a person orders: adding one under its intent, the lines of its log, and answering its intent when it has ended.
+// Adds jobs that people request, formats their log lines, and answers their audit intents.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
@@ -10,11 +10,11 @@ import type { OpsJob, OpsJobs } from './port.ts';
 
 interface Order {
   kind: string;
-  /** Of the intent in the audit log. */
+  /** Action of the audit intent. */
   action: string;
   actor: Actor;
   detail: Attributes;
-  /** What the job holds, with `seq` of its intent. */
+  /** The job's input, with `seq` of its intent. */
   inputOf: (intent: number) => unknown;
 }
 
@@ -24,7 +24,7 @@ interface AddDeps {
   now: () => Date;
 }
 
-/** No intent, no job. What becomes of it is written when the job ends; without a job the job finish-intents does it. */
+/** Adds a job after its intent. The job concludes the intent when it ends; without a job, finish-intents does. */
 export async function addJob({ audit, opsJobs, now }: AddDeps, order: Order): Promise<OpsJob> {
   const { kind, action, actor, detail, inputOf } = order;
   const id = crypto.randomUUID();
@@ -49,24 +49,24 @@ export function jobSubject({ id, actor }: Pick<OpsJob, 'id' | 'actor'>, action: 
   return { actor: { username: actor, address: '', requestId: '' }, action, target: id };
 }
 
-/** For a job whose row holds what nobody can read; `left` says what that means. */
+/** Ends a job whose row is unreadable; `left` names the consequence. */
 export async function endUnreadable(
   { opsJobs, log, now }: { opsJobs: Pick<OpsJobs, 'change'>; log: Log; now: () => Date },
   { id, kind }: OpsJob,
   left: string,
 ): Promise<void> {
-  const error = `The row of this job cannot be read: ${left}.`;
+  const error = `Couldn't read the row of this job: ${left}.`;
   const at = now();
   await opsJobs.change(id, { state: 'failed', finishedAt: at.toISOString(), error, log: [stated(at, error)] });
   log.error(`${kind}.job`, { job: id, state: 'failed', error });
 }
 
-/** A line of the log of a job. */
+/** Formats a log line of a job. */
 export function stated(now: Date, text: string): string {
   return `${now.toISOString()} ${text}`;
 }
 
-/** What the last line says, without its time. */
+/** The text of the last line, without its time. */
 export function lastReported({ log }: OpsJob): string {
   return textOf(log.at(-1) ?? '');
 }
@@ -79,19 +79,19 @@ export function timeOf(line: string): Date {
   return new Date(line.slice(0, line.indexOf(' ')));
 }
 
-/** Longer than a job that has ended takes to answer its intent itself. */
+/** Longer than an ended job needs to answer its intent itself. */
 const ANSWERS_ITSELF_MS = 2 * MINUTE_MS;
 
 /**
- * Answers the intent of ordered work whose process died before it could: from the job, which knows what became of it.
- * `open`: the job goes on, or has only just ended and is answering.
+ * Answers the intent of a job whose process died before it could, from the job's row. `open`: the job continues, or has
+ * just ended and is answering itself.
  */
 export function finishFromJob(
   conclusionOf: (job: OpsJob) => Conclusion,
 ): Finish<{ opsJobs: Pick<OpsJobs, 'get'>; now: () => Date }> {
   return async ({ opsJobs, now }, { target }) => {
     const job = await opsJobs.get(target);
-    if (job === undefined) return { result: 'failed', detail: { error: 'not begun: there is no such job' } };
+    if (job === undefined) return { result: 'failed', detail: { error: 'not started: there is no such job' } };
     if (job.finishedAt === null) return 'open';
     const endedMs = now().getTime() - Date.parse(job.finishedAt);
     return endedMs <= ANSWERS_ITSELF_MS ? 'open' : conclusionOf(job);

@@ -1,67 +1,65 @@
-// A thing that Holdfast does again and again by itself.
+// Declares the ports of jobs: scheduled jobs, their runs and statistics, and jobs that people request.
 
 import type { Thresholds } from '../settings/status.ts';
 
 interface Repeated<D> {
   name: string;
-  /** In UTC: five fields, or six that begin with the seconds. A host that knows minutes only drops the seconds. */
+  /** In UTC: five fields, or six starting with seconds. A host with minute precision drops the seconds. */
   cron: string;
-  /** A setting that says how often: of the times of `cron` the first in each so many seconds counts. */
+  /** The interval of a setting: of the times of `cron`, the first in each interval counts. */
   everySeconds?(thresholds: Thresholds): number;
   /**
-   * One run. The summary goes to the log and to the record of the run. `signal` aborts when the run has lost its claim or
-   * reached its limit: nothing more may be changed then.
+   * Runs once. The summary goes to the log and to the run's record. `signal` aborts if the run loses its claim or reaches
+   * its limit: it must not change anything after that.
    */
   run(deps: D, now: Date, signal: AbortSignal): Promise<Record<string, unknown>>;
 }
 
-/** Every process runs it for itself, without a database, and runs may overlap. */
+/** Runs in every process, without a database; runs may overlap. */
 interface Unclaimed {
   claim: 'none';
 }
 
-/** One process at a time, claimed in our own database. */
+/** Runs in one process at a time, claimed in our own database. */
 interface Claimed<D> {
   claim: 'row';
   /** A run that takes longer has failed. */
   limitSeconds: number;
-  /** Asked before a run is claimed, so that one that would find nothing to do leaves no trace; default: always. */
+  /** Checked before the claim, so that a run with nothing to do leaves no trace; default: true. */
   isWanted?(deps: D): Promise<boolean>;
 }
 
 export type Job<D> = Repeated<D> & (Unclaimed | Claimed<D>);
 
-/** What a change makes stale in health: measured again soon. */
+/** Marks health modules for a new measurement after a change. */
 export interface HealthMemory {
   /**
-   * What was measured of a module before counts no more: it is due at once. With `begunBeforeMs` only a measurement that began
+   * Discards the measurement of a module, so that it is due at once. With `begunBeforeMs`, only a measurement that began
    * before that time.
    */
   forget(module: string, begunBeforeMs?: number): void | Promise<void>;
 }
 
-/**
- * Runs of jobs, claimed by a row, so that no two processes run the same job at once and a crashed run is taken over.
- */
+/** A run claimed by a row, so that no two processes run the same job, and a crashed run is taken over. */
 export interface Claim {
   name: string;
   /** The slot that the run is for. */
   dueAt: Date;
-  /** Who runs it: one id per process. */
+  /** The running process: one id per process. */
   runner: string;
-  /** From 1; more when earlier runners crashed. */
+  /** Starts at 1; higher after crashed runners. */
   attempt: number;
 }
 
 export interface JobRuns {
   /**
-   * Claims the run of that slot, or takes over an unfinished one whose lease has ended (its own slot is then in the
-   * claim). Undefined when the slot is done, or when another runner is at work on this job.
+   * Claims the run of that slot, or takes over an unfinished one whose lease has expired (the claim has its slot).
+   * Undefined if the slot is done, or another runner is running this job.
    */
   claim(name: string, dueAt: Date, runner: string, leaseSeconds: number): Promise<Claim | undefined>;
-  /** Extends the lease; false when the run belongs to somebody else by now. */
+  /** Extends the lease; false if the run belongs to another process by now. */
   renew(claim: Claim, leaseSeconds: number): Promise<boolean>;
-  /** Ends the run: with its summary, or with the error. False when it belongs to somebody else by now. */
+  /** Ends the run with its summary or error. False if it belongs to another process by now. */
   finish(claim: Claim, outcome: { summary: unknown } | { error: string }): Promise<boolean>;
   /** Summaries of the runs of a job that finished after `since`, newest first. */
   summaries(name: string, since: Date): Promise<{ finishedAt: Date; summary: unknown }[]>;
@@ -71,10 +69,7 @@ export interface JobRuns {
 
 type Maybe<T> = T | Promise<T>;
 
-/**
- * How often each job ran in this process and how it went, and whether it runs at all, here or elsewhere.
- * A run that has ended, with success or not.
- */
+/** A finished run, successful or not. */
 export interface EndedRun {
   job: string;
   failed: boolean;
@@ -85,31 +80,29 @@ export interface EndedRun {
 
 export interface JobFigures {
   job: string;
-  /** How often it is to run here; null for one that is not in the table. */
+  /** Its interval here; null if it is not in the table. */
   intervalSeconds: number | null;
   runs: number;
   failures: number;
-  /** Since the last success; 0 as long as nothing has failed. */
+  /** Failures since the last success. */
   failuresInRow: number;
   /** Milliseconds since 1970 and seconds; null before the first run. */
   lastEndedMs: number | null;
   lastSucceededMs: number | null;
   lastSeconds: number | null;
-  /** When it last ended here, or what is due was last found done or under way; null before that. */
+  /** When it last ended here, or was last seen done or running elsewhere; null before that. */
   lastSeenMs: number | null;
 }
 
 export interface JobStatistics {
-  /** Counts a run; what another process runs is counted there. */
+  /** Counts a run of this process. */
   ended(run: EndedRun): Maybe<void>;
-  /** What is due is done already, or another process is at it. */
+  /** Notes that a due run is done or running in another process. */
   elsewhere(job: string, atMs: number): Maybe<void>;
   figures(): Maybe<JobFigures[]>;
 }
 
-/**
- * Long work that somebody has asked for: a row in our own database, carried on step by step by a job, so that it survives restarts.
- */
+/** States of a requested long job: a row in our own database that a scheduled job advances in steps, across restarts. */
 export const OPS_JOB_STATES = ['queued', 'running', 'succeeded', 'failed', 'interrupted'] as const;
 export type OpsJobState = (typeof OPS_JOB_STATES)[number];
 
@@ -121,9 +114,9 @@ export interface OpsJob {
   state: OpsJobState;
   /** 0 to 1. */
   progress: number;
-  /** What it is at just now, in words; null when it does not say. */
+  /** The current step in words; null if it has none. */
   phase: string | null;
-  /** 0 to 100 within the phase; null where nobody knows. */
+  /** 0 to 100 within the phase; null if unknown. */
   phasePercent: number | null;
   /** Times are ISO 8601. */
   createdAt: string;
@@ -134,11 +127,11 @@ export interface OpsJob {
   log: string[];
   /** Plain data. */
   input: unknown;
-  /** Plain data that the job itself needs to go on; shown to nobody. */
+  /** Plain internal data that the job needs to continue. */
   memory: unknown;
   result: unknown;
   error: string | null;
-  /** Who has asked for it. */
+  /** The user who requested it. */
   actor: string;
 }
 
@@ -150,16 +143,16 @@ export interface OpsJobChange {
   startedAt?: string;
   finishedAt?: string;
   eta?: string | null;
-  /** Lines that are added. */
+  /** Lines to append. */
   log?: string[];
   memory?: unknown;
   result?: unknown;
   error?: string;
 }
 
-/** Every call rejects with an AppError `unavailable` when our own database does not answer. */
+/** Every call rejects with an AppError `unavailable` if our own database is unavailable. */
 export interface OpsJobs {
-  /** `conflict` when one of that kind is queued or running. */
+  /** Rejects with `conflict` if one of that kind is queued or running. */
   add(job: { id: string; kind: string; actor: string; input: unknown; now: string }): Promise<OpsJob>;
   get(id: string): Promise<OpsJob | undefined>;
   /** Newest first. */
@@ -170,13 +163,13 @@ export interface OpsJobs {
   ): Promise<{ results: OpsJob[]; count: number }>;
   /** Queued or running, oldest first. */
   open(): Promise<OpsJob[]>;
-  /** False when it is neither queued nor running any more. */
+  /** False if it is no longer queued or running. */
   change(id: string, change: OpsJobChange): Promise<boolean>;
   /** Removes those that ended before; resolves with their number. */
   prune(before: string): Promise<number>;
 }
 
-/** What this feature asks of the outside, by the names in Deps. */
+/** The ports that this feature needs, by their names in Deps. */
 export interface JobPorts {
   jobRuns: JobRuns;
   jobStatistics: JobStatistics;

@@ -1,4 +1,4 @@
-// Runs the jobs of the table whose cron has fired.
+// Runs jobs when their cron fires.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
@@ -8,10 +8,7 @@ import type { Thresholds } from '../settings/status.ts';
 import { intervalSeconds, slotOf, startCrons } from './crons.ts';
 import type { Claim, Job, JobRuns, JobStatistics } from './port.ts';
 
-/**
- * Runs a job that only one process may run at a time: claim, work under a lease that is renewed, finish. A run whose
- * process died is taken over when its lease has ended; one that kills its process again and again is given up.
- */
+/** The dependencies of a claimed run: it claims, works under a renewed lease, and finishes. */
 export interface ClaimedRunDeps {
   jobRuns: JobRuns;
   log: Log;
@@ -22,19 +19,19 @@ export interface ClaimedRun {
   dueAt: Date;
   /** One id per process. */
   runner: string;
-  /** The run has failed when it takes longer. */
+  /** A run that takes longer has failed. */
   limitSeconds: number;
-  /** It runs so often that a line each time would hide the others: the log says only how it failed. */
+  /** True for frequent jobs, of which only failures are logged. */
   isQuiet?: boolean;
-  /** `signal` aborts when the claim is lost or the limit is reached. */
+  /** `signal` aborts if the claim is lost or the limit is reached. */
   work(signal: AbortSignal): Promise<Record<string, unknown>>;
 }
 
-/** How long a claim holds without renewal, and the pauses; shorter in tests. */
+/** The lease and the pauses of a run; shorter in tests. */
 export interface Pace {
   leaseSeconds: number;
   renewEveryMs: number;
-  /** Between two tries to write down that a run is finished. */
+  /** Between two tries to record the end of a run. */
   finishAgainMs: number;
 }
 
@@ -44,10 +41,13 @@ const FINISH_TRIES = 10;
 
 type Outcome = { summary: Record<string, unknown> } | { error: string };
 
-/** How a run ended here; `elsewhere`: done already, or another process is at it. */
+/** How a run ended here; `elsewhere`: done already, or running in another process. */
 export type RunEnd = 'done' | 'failed' | 'elsewhere';
 
-/** A run whose claim was lost has failed here, whatever it brought. */
+/**
+ * A run whose process died is taken over when its lease has expired; one that keeps killing its process is given up.
+ * A run that lost its claim has failed here, regardless of its outcome.
+ */
 export async function runClaimed(
   { jobRuns, log }: ClaimedRunDeps,
   run: ClaimedRun,
@@ -72,7 +72,7 @@ export async function runClaimed(
   }
 }
 
-/** A renewal that fails is tried again; one that is refused ends the work, for somebody else has it. */
+/** A failed renewal is retried; a rejected one ends the work, as another process has it. */
 async function renew(claim: Claim, jobRuns: JobRuns, log: Log, losing: AbortController, pace: Pace): Promise<void> {
   try {
     if (!(await jobRuns.renew(claim, pace.leaseSeconds))) losing.abort(new Error('another process has taken over'));
@@ -93,7 +93,7 @@ async function work(run: ClaimedRun, losing: AbortController): Promise<Outcome> 
   }
 }
 
-/** Work that is done is not done again because its end could not be written down at once. */
+/** Retries, so that finished work is not repeated because its end could not be recorded at once. */
 async function finish(
   claim: Claim,
   outcome: Outcome,
@@ -111,7 +111,7 @@ async function finish(
 }
 
 function givenUp({ attempt }: Claim): Outcome {
-  return { error: `given up: ${attempt - 1} runners ended in the middle of it` };
+  return { error: `given up: ${attempt - 1} runners died during this run` };
 }
 
 const MINUTE_SECONDS = 60;
@@ -121,7 +121,7 @@ export interface RunJobDeps extends ClaimedRunDeps {
   thresholds: Thresholds;
 }
 
-/** One run of one job, counted when it ran here, noted when another process has it. Never rejects: what goes wrong is logged. */
+/** Runs one job once, and counts it, or notes that it runs elsewhere. Never rejects: errors are logged. */
 export async function runJob<D extends RunJobDeps>(job: Job<D>, deps: D, runner: string, now: Date): Promise<void> {
   const began = performance.now();
   const end = await attempt(job, deps, runner, now);
@@ -147,7 +147,7 @@ async function attempt<D extends RunJobDeps>(
       await job.run(deps, now, new AbortController().signal);
       return 'done';
     }
-    // Nothing to do is as good as done: the job is seen to be alive.
+    // Nothing to do counts as done: the job is alive.
     if (job.isWanted !== undefined && !(await job.isWanted(deps))) return 'elsewhere';
     return await runClaimed(deps, {
       name: job.name,
@@ -163,20 +163,20 @@ async function attempt<D extends RunJobDeps>(
   }
 }
 
-/** Claimed jobs are also looked at then, so that a crashed run, or one that could not be claimed, does not wait for its next slot. */
+/** Claimed jobs are also checked then, so that a crashed or unclaimed run does not wait for its next slot. */
 const LOOK_AGAIN = '*/15 * * * * *';
-/** The first requests are answered before the first measurements take the processor. */
+/** A short delay, so that first requests are served before the first measurements. */
 const FIRST_MS = 25;
 
-/** The jobs of a process that knows seconds. No run waits for another. */
+/** Runs the jobs of a process with second precision. No run waits for another. */
 export class JobRunner<D extends RunJobDeps> {
-  /** Every cron that `fired` is to be called for. */
+  /** Every cron for which `fired` must be called. */
   readonly crons: readonly string[];
   readonly #jobs: readonly Job<D>[];
   readonly #deps: D;
   readonly #runner: string;
   readonly #running = new Map<Promise<void>, Job<D>>();
-  /** When jobs that a setting times were last started. */
+  /** When each job was last started. */
   readonly #lastMs = new Map<string, number>();
 
   /** `runner`: one id per process. */
@@ -211,7 +211,7 @@ export class JobRunner<D extends RunJobDeps> {
     for (const job of this.#jobs) if (job.name === name) this.#run(job, now);
   }
 
-  /** Resolves when nothing of it runs any more. */
+  /** Resolves once no run is active. */
   async idle(): Promise<void> {
     await Promise.all(this.#running.keys());
   }
@@ -221,7 +221,7 @@ export class JobRunner<D extends RunJobDeps> {
     return seconds === undefined || due(this.#lastMs.get(job.name), seconds, now.getTime());
   }
 
-  /** One that must be claimed does not run twice in one process either. */
+  /** A claimed job does not run twice in one process. */
   #run(job: Job<D>, now: Date): void {
     if (job.claim === 'row' && [...this.#running.values()].includes(job)) return;
     this.#lastMs.set(job.name, now.getTime());

@@ -1,4 +1,4 @@
-// Figures of the jobs in memory, from the start of the process on.
+// Counts job runs in memory since the start of the process.
 
 import type { JobFigures, JobStatistics } from './port.ts';
 
@@ -6,14 +6,14 @@ export interface MemoryJobStatistics extends JobStatistics {
   figures(): JobFigures[];
 }
 
-/** A job of the table, with how often it is to run. */
+/** A job of the table with its interval. */
 export interface ExpectedJob {
   name: string;
-  /** Asked once, when the figures are first read. */
+  /** Called once, when the figures are first read. */
   intervalSeconds(): number;
 }
 
-/** `jobs` are there from the beginning, so that a first failure is seen as a change, and one that never runs is seen at all. */
+/** Lists all `jobs` from the start, so that a first failure shows as a change, and a job that never runs shows at all. */
 export function memoryJobStatistics(jobs: readonly ExpectedJob[]): MemoryJobStatistics {
   const figures = new Map(jobs.map(({ name }) => [name, neverRun(name)]));
   let intervals: Map<string, number> | undefined;

@@ -1,4 +1,4 @@
-// Keeps jobs in our own database: work that was ordered, and runs that a process has claimed.
+// Stores requested jobs and claimed runs in our own database.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';
@@ -14,10 +14,10 @@ interface JobRow extends Omit<OpsJob, 'createdAt' | 'startedAt' | 'finishedAt' |
 
 const MAX_LINES = 200;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** The open job may end between two statements: then there is room again. */
+/** Tries to add a job: the open one may end between two statements. */
 const TRIES = 5;
 
-/** One of a kind is open at a time, lines of its log are added in one statement, and what has ended changes no more. */
+/** Only one job of a kind is open at a time; log lines are appended in one statement; ended jobs do not change. */
 export function opsJobTable(run: RunSql): OpsJobs {
   return {
     async add(job) {
@@ -74,7 +74,7 @@ export function opsJobTable(run: RunSql): OpsJobs {
   };
 }
 
-/** Undefined: one of that kind is open. */
+/** Undefined if one of that kind is open. */
 async function addOnce(
   run: RunSql,
   { id, kind, actor, input, now }: Parameters<OpsJobs['add']>[0],
@@ -98,8 +98,8 @@ async function openOf(run: RunSql, kind: string): Promise<{ id: string; state: O
 }
 
 function alreadyOpen(kind: string, open: { id: string; state: OpsJobState } | undefined): AppError {
-  const which = open === undefined ? 'One has just ended; try again' : `The job ${open.id} is ${open.state}`;
-  const message = `One job of the kind ${kind} at a time. ${which}.`;
+  const which = open === undefined ? 'One has just ended. Try again' : `The job ${open.id} is ${open.state}`;
+  const message = `Only one ${kind} job can run at a time. ${which}.`;
   return new AppError('conflict', message, open === undefined ? {} : { figures: { job: open.id } });
 }
 
@@ -130,7 +130,7 @@ function changed(sql: Sql, id: string, change: OpsJobChange) {
     WHERE id = ${id} AND state IN ('queued', 'running')`;
 }
 
-/** What comes from a core may be any text, and the database does not take all of it. */
+/** Texts from a core may contain characters that the database rejects. */
 function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\uFFFD');
 }
@@ -161,7 +161,7 @@ interface ClaimRow {
   attempt: number;
 }
 
-/** Runs as rows of job_run. All times of a lease are the database's. */
+/** Stores runs as rows of job_run. All lease times are the database's. */
 export function jobRunTable(run: RunSql): JobRuns {
   async function claim(name: string, dueAt: Date, runner: string, leaseSeconds: number): Promise<Claim | undefined> {
     const rows = await run(

@@ -65,8 +65,8 @@ describe('POST /api/ops/database/vacuum', () => {
       {
         code: 'invalid',
         errors: [
-          { path: 'tables.1', message: 'there is no table "cot_ruter"; did you mean cot_router?' },
-          { path: 'tables.2', message: 'there is no table "public.cot_routr"; did you mean public.cot_router?' },
+          { path: 'tables.1', message: 'no table is named "cot_ruter"; did you mean cot_router?' },
+          { path: 'tables.2', message: 'no table is named "public.cot_routr"; did you mean public.cot_router?' },
         ],
       },
     ]);
@@ -81,7 +81,7 @@ describe('POST /api/ops/database/vacuum', () => {
         errors: [
           {
             path: 'tables.0',
-            message: '"resource" is several tables; name the one that is meant: public.resource or archive.resource',
+            message: '"resource" matches several tables; name one of them: public.resource or archive.resource',
           },
         ],
       },
@@ -94,9 +94,7 @@ describe('POST /api/ops/database/vacuum', () => {
     expect(await order({ mode: 'full', tables: ['a.b.c'] })).toMatchObject([
       422,
       {
-        errors: [
-          { path: 'tables.0', message: '"a.b.c" is several tables; name the one that is meant: a.b.c or a.b.c' },
-        ],
+        errors: [{ path: 'tables.0', message: '"a.b.c" matches several tables; name one of them: a.b.c or a.b.c' }],
       },
     ]);
   });
@@ -105,7 +103,7 @@ describe('POST /api/ops/database/vacuum', () => {
     world.vacuum.tables.push(fakeTable('spatial_ref_sys', 5, { allowed: false }));
     expect(await order({ mode: 'full', tables: ['spatial_ref_sys'] })).toMatchObject([
       422,
-      { errors: [{ path: 'tables.0', message: expect.stringContaining('belongs to somebody else') }] },
+      { errors: [{ path: 'tables.0', message: expect.stringContaining('has another owner') }] },
     ]);
   });
 
@@ -128,7 +126,7 @@ describe('POST /api/ops/database/vacuum', () => {
         409,
         {
           code: 'conflict',
-          detail: expect.stringMatching(new RegExp(`${id}\\. It goes on\\. Remedy: wait`)),
+          detail: expect.stringMatching(new RegExp(`${id}\\. It continues\\. Remedy: wait`)),
           figures: { job: id },
         },
       ]);
@@ -151,7 +149,7 @@ describe('POST /api/ops/database/vacuum', () => {
       409,
       {
         code: 'conflict',
-        detail: expect.stringMatching(new RegExp(`${id}.*gives more back then`)),
+        detail: expect.stringMatching(new RegExp(`${id}.*frees more then`)),
         figures: { job: id },
       },
     ]);
@@ -166,7 +164,7 @@ describe('POST /api/ops/database/vacuum', () => {
         code: 'not_enough_disk',
         title: 'Not enough disk',
         detail: expect.stringMatching(
-          /^Nothing was started\. cot_router needs 11 GB on \/data .*8 GB are free: 3\.2 GB too few\. Remedy: /,
+          /^Nothing was started\. cot_router needs 11 GB on \/data .*8 GB are free: 3\.2 GB missing\. Remedy: /,
         ),
         figures: {
           free_bytes: 8e9,
@@ -189,7 +187,7 @@ describe('POST /api/ops/database/vacuum', () => {
 
   it.each([
     ['CORE_DATABASE_DIR is not set', () => (world.around.wanted.databaseDirectory = undefined)],
-    ['no file system is known', () => (world.around.mounts = [])],
+    ['no known file system', () => (world.around.mounts = [])],
     ['it hangs', () => (world.deps.monitored.disks.use = () => Promise.reject(new Error('it hangs')))],
     ['tablespace', () => void (world.table('resource').elsewhere = true)],
   ])('is 409 when nobody knows the room: %s', async (words, change) => {
@@ -213,7 +211,10 @@ describe('POST /api/ops/database/vacuum', () => {
     ]);
     world = await vacuumWorld();
     world.vacuum.tables = [fakeTable('spatial_ref_sys', 5, { allowed: false })];
-    expect(await order()).toMatchObject([409, { code: 'conflict', detail: expect.stringContaining('nothing to do') }]);
+    expect(await order()).toMatchObject([
+      409,
+      { code: 'conflict', detail: expect.stringContaining('Nothing to vacuum') },
+    ]);
   });
 
   it('is documented with each reason of a 409', async () => {

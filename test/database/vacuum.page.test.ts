@@ -127,7 +127,7 @@ describe('the order of a vacuum', () => {
     const it = await visitor();
     it.around.mounts = [databaseMount(8e9)];
     const html = await it.page(`${HERE}?mode=full`);
-    expect(html).toMatch(/cot_router needs 11 GB on \/data .* 8 GB are free: 3\.2 GB too few\. Remedy:/);
+    expect(html).toMatch(/cot_router needs 11 GB on \/data .* 8 GB are free: 3\.2 GB missing\. Remedy:/);
     expect(html).not.toContain('<form method="post" action="/database/vacuum"');
     expect(html).toContain('href="/database/vacuum?mode=standard"');
   });

@@ -43,17 +43,17 @@ describe('the room that a vacuum needs', () => {
       max_wal_bytes: GIB,
       mount: '/data',
       reason:
-        'cot_router needs 11 GB on /data for its copy, WAL and 1 GiB to spare, and 11 GB are free: 1 bytes too few. Remedy: free room there, or name smaller tables, or choose the mode standard.',
+        'cot_router needs 11 GB on /data for its copy, WAL and 1 GiB to spare, but 11 GB are free: 1 bytes missing. Remedy: free space there, or select smaller tables, or use standard mode.',
     });
   });
 
   it('names as a remedy only what would be enough', () => {
     const remedyOf = (mode: 'full' | 'standard', free: number): string | undefined =>
       /Remedy: (.*)$/.exec(roomFor(mode, table(1e6), place(mount(free))).figures.reason)?.[1];
-    expect(remedyOf('full', GIB - 1)).toBe('free room there.');
-    expect(remedyOf('standard', GIB - 1)).toBe('free room there.');
-    expect(remedyOf('standard', GIB + 1)).toBe('free room there, or name smaller tables.');
-    expect(remedyOf('full', GIB + 1)).toBe('free room there, or name smaller tables.');
+    expect(remedyOf('full', GIB - 1)).toBe('free space there.');
+    expect(remedyOf('standard', GIB - 1)).toBe('free space there.');
+    expect(remedyOf('standard', GIB + 1)).toBe('free space there, or select smaller tables.');
+    expect(remedyOf('full', GIB + 1)).toBe('free space there, or select smaller tables.');
     expect(remedyOf('full', GIB + 1e6)).toMatch(/, or choose the mode standard\.$/);
   });
 
@@ -72,8 +72,8 @@ describe('the room that a vacuum needs', () => {
 
   it.each([
     ['CORE_DATABASE_DIR is not set', { directory: undefined, mounts: [mount(99e9)] }],
-    ['the disks cannot be looked at: it hangs', { directory: '/pg', mounts: 'it hangs' }],
-    ['no file system is known to hold /pg', { directory: '/pg', mounts: [mount(99e9, ['/'])] }],
+    ["couldn't read the disks: it hangs", { directory: '/pg', mounts: 'it hangs' }],
+    ['no known file system contains /pg', { directory: '/pg', mounts: [mount(99e9, ['/'])] }],
   ])('is not known when %s, and the remedy is named', (words, where) => {
     for (const mode of ['full', 'standard'] as const) {
       const { isEnough, figures } = roomFor(mode, table(8e9), { ...where, maxWalBytes: GIB });
@@ -184,7 +184,7 @@ describe('words and order', () => {
     expect([30, 61, 120, 4000].map(noticeBefore)).toEqual(
       ['less than a minute', 'about 2 minutes', 'about 2 minutes', 'about 1 hour 7 minutes'].map(
         (time) =>
-          `Holdfast: maintenance begins, for ${time}: you stay connected and see each other; the server stores what you send later, and shows no history.`,
+          `Holdfast: maintenance starts now, for ${time}. You stay connected and see each other. The server stores what you send later and shows no history.`,
       ),
     );
   });

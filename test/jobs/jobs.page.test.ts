@@ -57,14 +57,14 @@ describe('the page of a job', () => {
       phase: 'cot_router: writing heap',
       phasePercent: 41.6,
       eta: '2026-03-04T05:20:00.000Z',
-      log: [`${AT} cot_router: VACUUM FULL begun, 8 GB.`],
+      log: [`${AT} cot_router: VACUUM FULL started, 8 GB.`],
     });
     const html = await page(id);
     expect(html).toContain('data-live="self"');
     expect(html).toContain('<progress max="1" value="0.425"');
     expect(html).toContain('<strong>42 %</strong> - cot_router: writing heap, 42 % of this step');
     expect(html).toContain('2026-03-04 05:20');
-    expect(html).toContain('05:06:07</time> <span>cot_router: VACUUM FULL begun, 8 GB.');
+    expect(html).toContain('05:06:07</time> <span>cot_router: VACUUM FULL started, 8 GB.');
     expect(html).toContain('<noscript>Reload');
   });
 

@@ -31,7 +31,7 @@ describe('a vacuum whose database dies', () => {
     expect(await world.step()).toBe('ended');
     expect(await world.job(id)).toMatchObject({
       state: 'interrupted',
-      error: expect.stringMatching(/the database or the connection ended in the middle.*nothing was changed/),
+      error: expect.stringMatching(/the database or the connection was interrupted.*nothing was changed/),
     });
     expect(await statesOf(id)).toEqual(['interrupted', 'not_begun']);
     expect(outcomes()).toMatchObject([{ result: 'failed' }]);
@@ -55,7 +55,7 @@ describe('a vacuum whose database dies', () => {
     expect(await world.step()).toBe('ended');
     expect(await world.job(id)).toMatchObject({
       state: 'interrupted',
-      error: expect.stringMatching(/its statement was cancelled.*nothing was changed.*user request/),
+      error: expect.stringMatching(/its statement was canceled.*nothing was changed.*user request/),
     });
     expect(await statesOf(id)).toEqual(['interrupted', 'not_begun']);
     expect(world.vacuum.begun).toHaveLength(1);
@@ -79,14 +79,14 @@ describe('a vacuum whose database dies', () => {
     putBack();
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
     const lines = (await world.reportedIn(id)).filter((line) => line.startsWith('The core’s database'));
-    expect(lines).toEqual(['The core’s database does not answer: no answer', 'The core’s database answers again.']);
+    expect(lines).toEqual(['The core’s database is unavailable: no answer', 'The core’s database is available again.']);
   });
 
   it.each(['tables', 'holders', 'marks', 'server'] as const)('says it once too when only %s is away', async (name) => {
     const id = await world.ordered(BOTH);
     const putBack = standIn(world.deps.vacuumFacts, name, () => unavailable);
     for (let time = 0; time < 5; time++) expect(await world.step()).toBe('waits');
-    expect(await world.reportedIn(id)).toEqual(['The core’s database does not answer: no answer']);
+    expect(await world.reportedIn(id)).toEqual(['The core’s database is unavailable: no answer']);
     putBack();
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
   });
@@ -100,7 +100,7 @@ describe('a vacuum whose database dies', () => {
     expect([steps > 1795, steps < 1805]).toEqual([true, true]);
     expect(await world.job(id)).toMatchObject({
       state: 'failed',
-      error: expect.stringMatching(/^Given up: .*an hour.*what became of it is not known/),
+      error: expect.stringMatching(/^Given up: .*an hour.*its result is unknown/),
     });
     expect(await statesOf(id)).toEqual(['interrupted', 'not_begun']);
   });
@@ -113,7 +113,7 @@ describe('a vacuum whose database dies', () => {
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
     expect(world.vacuum.begun).toHaveLength(2);
     expect(world.vacuum.notices).toHaveLength(2);
-    expect((await world.reportedIn(id)).filter((line) => line.includes('does not answer'))).toHaveLength(1);
+    expect((await world.reportedIn(id)).filter((line) => line.includes('is unavailable'))).toHaveLength(1);
   });
 
   it('is followed when nobody knew whether it had been begun, and it had', async () => {
@@ -151,7 +151,7 @@ describe('a statement whose end is not simple', () => {
     world.vacuum.die();
     expect(await world.step()).toBe('ended');
     expect(await statesOf(id)).toEqual(['skipped']);
-    expect((await world.job(id)).error).toContain('the table was made anew in the middle of it.');
+    expect((await world.job(id)).error).toContain('the table was recreated meanwhile.');
   });
 
   it('is interrupted, and not begun again, once it was seen, whatever nobody knew of its beginning', async () => {
@@ -216,7 +216,7 @@ describe('a management that was away', () => {
     expect(await world.reportedIn(id)).toContain('resource: found again after 302 s.');
     expect(await world.throughout(id)).toMatchObject({
       state: 'interrupted',
-      error: expect.stringMatching(/^Holdfast was away.*Not vacuumed: 1 of 2 tables\. Not started: 1 table\.$/),
+      error: expect.stringMatching(/^Holdfast was not running.*Not vacuumed: 1 of 2 tables\. Not started: 1 table\.$/),
     });
     expect(await statesOf(id)).toEqual(['done', 'not_begun']);
     expect(world.vacuum.begun).toHaveLength(1);
@@ -251,7 +251,7 @@ describe('a management that was away', () => {
     expect(await world.step()).toBe('ended');
     expect(await world.job(id)).toMatchObject({
       state: 'interrupted',
-      error: expect.stringMatching(/^Holdfast was away/),
+      error: expect.stringMatching(/^Holdfast was not running/),
     });
     expect(world.vacuum.begun).toEqual([]);
   });
@@ -271,7 +271,9 @@ describe('a management that was away', () => {
     world.later(-86_400);
     expect(await world.step()).toBe('ended');
     expect(await world.job(id)).toMatchObject({ state: 'interrupted' });
-    expect((await world.reportedIn(id)).join(' ')).toMatch(/clock was set back by 86398 s: no further table is begun/);
+    expect((await world.reportedIn(id)).join(' ')).toMatch(
+      /clock was set back by 86398 s. No further table is started/,
+    );
     expect(world.vacuum.begun).toEqual([]);
   });
 
@@ -302,7 +304,7 @@ describe('a management that was away', () => {
       world.later(600);
       return 0;
     });
-    await expect(world.step()).rejects.toThrow('stopped in the middle');
+    await expect(world.step()).rejects.toThrow('stopped during a step');
     expect(world.vacuum.begun).toEqual([]);
     expect(await world.step()).toBe('ended');
   });

@@ -16,7 +16,7 @@ const outcomes = () =>
   world.deps.audit.records.filter(({ action, phase }) => action === 'database.vacuum' && phase === 'outcome');
 const BOTH = { mode: 'full', tables: ['resource', 'cot_router'] };
 const ONE = { mode: 'full', tables: ['cot_router'] };
-const unavailable = () => Promise.reject(new AppError('unavailable', 'The core’s database does not answer'));
+const unavailable = () => Promise.reject(new AppError('unavailable', 'The core’s database is unavailable'));
 const tablesOf = async (id: string) => ((await world.job(id)).result as { tables: Record<string, unknown>[] }).tables;
 
 describe('run-vacuum', () => {
@@ -72,7 +72,7 @@ describe('run-vacuum', () => {
     world.table('resource').allowed = false;
     await world.throughout(id);
     expect(await tablesOf(id)).toMatchObject([
-      { state: 'skipped', error: 'the owner of the database may not vacuum it any more.' },
+      { state: 'skipped', error: 'the owner of the database may no longer vacuum it.' },
       { state: 'done' },
     ]);
   });
@@ -98,13 +98,13 @@ describe('run-vacuum', () => {
       bytes_given_back: 2.25e9,
     });
     expect(await world.reportedIn(id)).toEqual([
-      `3 clients told: ${noticeBefore(97)}`,
-      'resource: VACUUM FULL begun, 1 GB.',
+      `3 clients notified: ${noticeBefore(97)}`,
+      'resource: VACUUM FULL started, 1 GB.',
       'resource: done in 2 s, 1 GB before, 750 MB after.',
-      'cot_router: VACUUM FULL begun, 8 GB.',
+      'cot_router: VACUUM FULL started, 8 GB.',
       'cot_router: done in 2 s, 8 GB before, 6 GB after.',
-      `3 clients told: ${NOTICE_AFTER}`,
-      '2.3 GB given back: 9 GB before, 6.8 GB after.',
+      `3 clients notified: ${NOTICE_AFTER}`,
+      '2.3 GB returned to the disk: 9 GB before, 6.8 GB after.',
     ]);
     expect(outcomes()).toMatchObject([{ actor: 'webadmin', target: id, result: 'ok' }]);
     expect(JSON.parse(outcomes()[0]?.detail ?? '')).toMatchObject({ tables: { done: 2 }, bytes_given_back: 2.25e9 });
@@ -145,7 +145,7 @@ describe('run-vacuum', () => {
     expect((await world.job(id)).eta).toBeNull();
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded', result: { bytes_given_back: 0 } });
     expect((await world.reportedIn(id)).at(-1)).toBe(
-      'No room was given back to the disk: the mode standard makes that of dead rows good for later ones.',
+      'No space was returned to the disk: in standard mode new rows reuse the space of dead ones.',
     );
     expect(world.vacuum.notices).toEqual([]);
     expect(world.table('cot_router')).toMatchObject({ vacuums: 1, filenode: 1 });
@@ -160,7 +160,7 @@ describe('run-vacuum', () => {
     table.dead_tuples = 40_000;
     await world.throughout(id);
     expect(await world.reportedIn(id)).toContain(
-      'cot_router: 40000 dead rows could not be removed: a transaction is older than they.',
+      'cot_router: 40000 dead rows could not be removed: a transaction is older than they are.',
     );
   });
 
@@ -175,7 +175,10 @@ describe('run-vacuum', () => {
     const id = await world.ordered({ mode: 'standard' });
     await world.deps.opsJobs.change(id, { memory: { looked_at: 'yesterday' } });
     expect(await world.step()).toBe('ended');
-    expect(await world.job(id)).toMatchObject({ state: 'failed', error: expect.stringContaining('cannot be read') });
+    expect(await world.job(id)).toMatchObject({
+      state: 'failed',
+      error: expect.stringContaining("Couldn't read the row"),
+    });
     expect(world.vacuum.begun).toEqual([]);
   });
 });
@@ -203,7 +206,7 @@ describe('a table that cannot be vacuumed', () => {
     await world.throughout(id);
     expect(await tablesOf(id)).toMatchObject([
       { table: 'cot_router_chat', state: 'skipped', error: expect.stringContaining('dropped') },
-      { table: 'resource', state: 'skipped', error: 'there is no such table any more.' },
+      { table: 'resource', state: 'skipped', error: 'the table no longer exists.' },
       { table: 'cot_router', state: 'done' },
     ]);
   });
@@ -236,7 +239,9 @@ describe('a table that cannot be vacuumed', () => {
     world.vacuum.end(id);
     world.table('cot_router').filenode = filenode;
     await world.throughout(id);
-    expect(await tablesOf(id)).toMatchObject([{ state: 'failed', error: expect.stringContaining('as it was') }]);
+    expect(await tablesOf(id)).toMatchObject([
+      { state: 'failed', error: expect.stringContaining('the table is unchanged') },
+    ]);
   });
 
   it('ends the job when the disk is full, and nothing more is begun', async () => {
@@ -282,9 +287,9 @@ describe('what clients are told', () => {
     [
       'has no such call',
       () => (world.vacuum.notices = undefined),
-      'Clients are not told: this core has no call for it.',
+      'Clients were not notified: this core has no call for it.',
     ],
-    ['is away', () => (world.deps.coreNotices.announce = unavailable), 'Clients could not be told: '],
+    ['is away', () => (world.deps.coreNotices.announce = unavailable), "Couldn't notify clients: "],
   ])('is nothing when the core %s, which the log says once, and the vacuum goes on', async (_, change, words) => {
     change();
     const id = await world.ordered(BOTH);

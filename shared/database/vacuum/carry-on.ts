@@ -1,6 +1,6 @@
-// Carries a vacuum that somebody has ordered on, one step at a time: one table after the other, never two statements at once. Nothing
-// waits, and what is done twice is the same: the next step goes on wherever the last one was cut off. When nobody has looked after the
-// job for too long, what still runs is followed to its end, and nothing more is begun.
+// Runs a requested vacuum in steps: one table after the other, never two statements at once.
+// Steps never wait and can be repeated: the next one continues wherever the last one was interrupted.
+// After a gap that is too long, a running statement is followed to its end, and nothing more is started.
 
 import { HOUR_MS } from '@holdfast/kit/time';
 import { endUnreadable } from '../../jobs/ordered-jobs.ts';
@@ -19,13 +19,13 @@ import {
 
 const GIVEN_UP_MS = HOUR_MS;
 
-/** One step of the open job. Rejects when our own database is away; the next step then goes on. */
+/** Runs one step of the open job. Rejects if our own database is unavailable; the next step then continues. */
 export async function carryOnVacuum(deps: VacuumDeps, signal?: AbortSignal): Promise<Step> {
   const job = await openVacuumJob(deps.opsJobs);
   if (job === undefined) return 'none';
   const read = readVacuumJob(job);
   if (read === undefined) {
-    await endUnreadable(deps, job, 'nothing more is begun');
+    await endUnreadable(deps, job, 'nothing more is started');
     return 'ended';
   }
   const work: VacuumWork = { ...read, deps, job, now: deps.now(), lines: [], aloneSeconds: 0, signal };
@@ -45,14 +45,14 @@ function noticeGap(work: VacuumWork): void {
   if (Math.abs(gapMs) <= MAX_GAP_MS) return;
   memory.was_alone = true;
   if (gapMs < 0) {
-    work.lines.push(`The clock was set back by ${Math.round(-gapMs / 1000)} s: no further table is begun.`);
+    work.lines.push(`The clock was set back by ${Math.round(-gapMs / 1000)} s. No further table is started.`);
     return;
   }
   work.aloneSeconds = Math.round(gapMs / 1000);
-  work.lines.push(`Nobody has looked after this job for ${work.aloneSeconds} s: no further table is begun.`);
+  work.lines.push(`Holdfast did not run this job for ${work.aloneSeconds} s. No further table is started.`);
 }
 
-/** Small tables are done as soon as they are begun: a step goes on with the next ones for so long. */
+/** Small tables are done at once, so a step continues with the next ones for this long. */
 const GOES_ON_MS = 5_000;
 const LOOKS_AT_ONCE = 10;
 
@@ -88,18 +88,18 @@ async function turn(work: VacuumWork): Promise<Turned> {
   return memory.was_alone && isLeft ? end(work, 'interrupted', ALONE) : nextTurn(work);
 }
 
-/** Says it once; whatever was begun is found when the database is back. */
+/** Logs the outage once; a started statement is found again when the database is back. */
 async function waitForDatabase(work: VacuumWork, why: string): Promise<Step> {
   const { memory, now, deps, job } = work;
   if (memory.away_since === null) {
     memory.away_since = now.toISOString();
-    work.lines.push(`The core’s database does not answer: ${why}`);
+    work.lines.push(`The core’s database is unavailable: ${why}`);
     deps.log.warn('vacuum.job_waits', { job: job.id, reason: why });
   }
   if (now.getTime() - Date.parse(memory.away_since) > GIVEN_UP_MS) {
     if ((memory.turn?.statement ?? null) !== null)
-      Object.assign(currentTable(work), { state: 'interrupted', error: 'what became of it is not known.' });
-    return end(work, 'failed', `Given up: the core’s database has not answered for an hour: ${why}`);
+      Object.assign(currentTable(work), { state: 'interrupted', error: 'its result is unknown.' });
+    return end(work, 'failed', `Given up: the core’s database has been unavailable for an hour: ${why}`);
   }
   await save(work, { phase: 'waiting for the database', phasePercent: null, eta: null });
   return 'waits';

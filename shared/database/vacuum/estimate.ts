@@ -1,22 +1,22 @@
-// What VACUUM FULL would give back of a table, from the catalogue and the statistics: the pages that its live rows need when they are
-// written anew, by the layout of PostgreSQL 13 to 17, against the files that are there. Null where nothing is known of the rows.
+// Estimates the space that VACUUM FULL would free, from the catalog and statistics: the current files minus the pages that
+// the live rows need when rewritten, by the layout of PostgreSQL 13 to 17. Null if nothing is known about the rows.
 
 export interface Column {
   attnum: number;
   dropped: boolean;
-  /** Bytes of a type of fixed size, else negative. */
+  /** Bytes of a fixed-size type, else negative. */
   length: number;
-  /** Bytes, of the type. */
+  /** Alignment of the type in bytes. */
   align: number;
-  /** Of the statistics; null when there are none. */
+  /** From the statistics; null if there are none. */
   avg_width: number | null;
   null_frac: number | null;
-  /** As pg_stats has it: negative as a share of the rows. */
+  /** As in pg_stats: negative values are a share of the rows. */
   n_distinct: number | null;
 }
 
 export interface Counted {
-  /** Of its main fork. */
+  /** Size of its main fork. */
   bytes: number;
   /** Per cent. */
   fillfactor: number | null;
@@ -24,7 +24,7 @@ export interface Counted {
   reltuples: number;
   live: number;
   dead: number;
-  /** It was vacuumed or analysed since the statistics began, so `live` is of all its rows. */
+  /** True if vacuumed or analyzed since the statistics began, so that `live` covers all rows. */
   counted: boolean;
 }
 
@@ -32,19 +32,19 @@ export interface Index extends Counted {
   method: string;
   unique: boolean;
   partial: boolean;
-  /** Equal keys may share an entry. */
+  /** True if equal keys may share an entry. */
   deduplicates: boolean;
   columns: Column[];
 }
 
 export interface Toast extends Counted {
   index_bytes: number;
-  /** Mean length of some of its pieces; null when nobody has looked. */
+  /** Mean length of sampled pieces; null if not sampled. */
   piece_bytes: number | null;
 }
 
 export interface TableParts {
-  /** Of all its files. */
+  /** Size of all its files. */
   bytes: number;
   heap: Counted;
   columns: Column[];
@@ -57,15 +57,15 @@ const HEAP_ROOM = PAGE - 24;
 const INDEX_ROOM = PAGE - 40;
 const LINE_POINTER = 4;
 const ROW_POINTER = 6;
-/** A value of TOAST is cut into pieces of which four fill a page. */
+/** A TOAST value is cut into pieces, of which four fill a page. */
 const TOAST_PER_PAGE = 4;
 const TOAST_INDEX_TUPLE = 16;
-/** Header, identity and length of a piece, and what aligns it. */
+/** Header, identity, length and alignment of a piece. */
 const TOAST_TUPLE = 40;
-/** Of the rows of one key that share an entry, at most. */
+/** The most bytes of one posting entry for rows with equal keys. */
 const POSTING_BYTES = 812;
 const DEFAULT_FILL = { heap: 100, btree: 90, gist: 90 };
-/** Between the rows of a btree page and all its pages, the upper levels. */
+/** The factor for the upper levels of a btree. */
 const UPPER_LEVELS = 1.005;
 
 export function reclaimableBytes(table: TableParts): number | null {
@@ -79,7 +79,7 @@ export function reclaimableBytes(table: TableParts): number | null {
   return Math.max(0, Math.round(table.bytes - needed));
 }
 
-/** The counts begin anew when the server loses its statistics in a crash: until the next vacuum the catalogue knows better. */
+/** A crash resets the counts: until the next vacuum the catalog is more accurate. */
 function liveRows({ bytes, live, dead, counted, reltuples, pages }: Counted): number | undefined {
   if (counted) return live;
   const density = pages > 0 ? reltuples / pages : 0;
@@ -89,7 +89,7 @@ function liveRows({ bytes, live, dead, counted, reltuples, pages }: Counted): nu
 
 interface Width {
   bytes: number;
-  /** It differs from row to row. */
+  /** True if it differs between rows. */
   varies: boolean;
 }
 
@@ -124,13 +124,13 @@ function roundUp(value: number, step: number): number {
   return Math.ceil(value / step) * step;
 }
 
-/** What is left at the end of a page is half a row on average when their sizes differ. */
+/** With rows of different sizes, half a row on average is unused at the end of a page. */
 function pagesOf(rows: number, room: number, { bytes, varies }: Width): number {
   const perPage = Math.max(1, varies ? room / bytes - 0.5 : Math.floor(room / bytes));
   return Math.ceil(rows / perPage);
 }
 
-/** Kinds whose layout is not known here shrink with the rows. */
+/** Index types with an unknown layout are assumed to shrink with the rows. */
 function indexBytes(index: Index, tableRows: number, { heap }: TableParts, kept: number): number {
   const share = index.partial && heap.reltuples > 0 ? Math.min(1, index.reltuples / heap.reltuples) : 1;
   const rows = tableRows * share;
@@ -150,7 +150,7 @@ function btreeBytes({ columns, fillfactor, unique, deduplicates }: Index, rows: 
   return (1 + Math.ceil(leaves * UPPER_LEVELS)) * PAGE;
 }
 
-/** Each key once, its rows as pointers, with the key again when an entry is full. */
+/** Each key once with its rows as pointers, and again if an entry is full. */
 function sharedBytes(rows: number, keys: number, tuple: number): number {
   const perEntry = Math.max(1, Math.floor((POSTING_BYTES - tuple) / ROW_POINTER));
   const entries = keys * Math.ceil(Math.max(1, rows / keys / perEntry));
@@ -181,7 +181,7 @@ function indexTuple(columns: Column[]): Width {
   return { bytes: aligned({ bytes: 8 + (1 - empty) * 8 + data.bytes, varies: data.varies }), varies: data.varies };
 }
 
-/** The mean density of now is that of full pages when nothing was deleted, and is never more than what a rewrite reaches. */
+/** The current density is that of full pages if nothing was deleted, and never above that of a rewrite. */
 function toastBytes(toast: Toast | undefined, rows: number): number {
   if (toast === undefined) return 0;
   const pieces = rows === 0 ? 0 : liveRows(toast);

@@ -1,5 +1,5 @@
-// What a vacuum has to know of the core's database, from its catalogue and its statistics. Nothing here waits for a lock, and a name of an
-// application counts only where its role could vacuum.
+// Reads facts for a vacuum from the catalog and statistics of the core's database, without waiting for locks.
+// An application name counts only if its role could vacuum.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';
@@ -29,7 +29,7 @@ async function readMarks(sql: Sql, schema: string, table: string): Promise<Vacuu
   return row && { ...row };
 }
 
-/** Locks that keep ShareUpdateExclusiveLock out. Nothing goes together with AccessExclusiveLock. */
+/** Locks that conflict with ShareUpdateExclusiveLock. Every lock conflicts with AccessExclusiveLock. */
 const AGAINST_STANDARD = [
   'ShareUpdateExclusiveLock',
   'ShareLock',
@@ -38,15 +38,14 @@ const AGAINST_STANDARD = [
   'AccessExclusiveLock',
 ];
 
-/** Whoever may vacuum: the owner of the database, and who is a member of it. */
+/** True for roles that may vacuum: the owner of the database and its members. */
 const isOwner = (sql: Sql) => sql`coalesce(pg_has_role(a.usesysid, d.datdba, 'USAGE'), false)`;
 
 type HolderRow = Omit<LockHolder, 'since'> & { since_ms: number | null };
 
 /**
- * An autovacuum gives way to whoever waits for its lock, in either mode, unless it is there against the wraparound of transaction numbers.
- * What a process holds for another one counts as that one's. A prepared transaction has no process: its number is 0, its application the
- * literal of its name.
+ * An autovacuum yields to a waiting lock request in either mode, unless it prevents transaction wraparound. A parallel
+ * worker's locks count as its leader's. A prepared transaction has no process: its pid is 0, its application the quoted name.
  */
 async function readHolders(sql: Sql, mode: VacuumMode, schema: string, table: string): Promise<LockHolder[]> {
   const rows = await sql<HolderRow[]>`
@@ -84,14 +83,14 @@ interface ActivityRow {
   pid: number;
   name: string;
   waits: boolean;
-  /** What PostgreSQL says of its progress, as it says it in this version. */
+  /** PostgreSQL's progress row, in the format of its version. */
   progress: Progress | null;
 }
 
-/** Between its statement and its outcome a connection idles for a moment. Longer: who has begun it has died, and has not closed it. */
+/** A connection idles briefly between statement and outcome. If longer, its process has died without closing it. */
 const MAX_IDLE_SECONDS = 10;
 
-/** One that runs comes before one that has ended, and of those the last one. Workers that build its indexes bear its name too. */
+/** A running statement comes before ended ones, of which the newest counts. Index workers have the same name. */
 async function readStatement(sql: Sql, job: string): Promise<VacuumStatement | undefined> {
   const rows = await sql<ActivityRow[]>`
     SELECT a.pid, a.application_name AS name, coalesce(a.wait_event_type = 'Lock', false) AS waits,
@@ -124,7 +123,7 @@ function viewOf({ pid, waits, progress }: ActivityRow, outcome: ReturnType<typeo
   ];
 }
 
-/** What was done and what there is, by the phase. */
+/** The columns of done and total work, by phase. */
 const COUNTED: Record<string, [string, string]> = {
   'scanning heap': ['heap_blks_scanned', 'heap_blks_total'],
   'vacuuming heap': ['heap_blks_vacuumed', 'heap_blks_total'],
@@ -141,14 +140,14 @@ function percentOf(progress: Progress): number | null {
   return Math.min(100, (100 * done) / all);
 }
 
-/** Without that a statement that runs looks like one that has ended. */
+/** Without this right, a running statement looks ended. */
 async function mustSee(sql: Sql): Promise<void> {
   const [row] = await sql<[{ sees: boolean; role: string }]>`
     SELECT quote_ident(current_user) AS role,
       pg_has_role('pg_read_all_stats', 'USAGE') OR pg_has_role(datdba, 'USAGE') AS sees
     FROM pg_database WHERE datname = current_database()`;
   if (row.sees) return;
-  const text = `The role ${row.role} of CORE_DATABASE_URL may not see what runs in the core's database. Remedy, as a superuser of it: GRANT pg_monitor TO ${row.role};`;
+  const text = `The role ${row.role} of CORE_DATABASE_URL may not see running statements in the core's database. Remedy, as a superuser of it: GRANT pg_monitor TO ${row.role};`;
   throw new AppError('unavailable', text);
 }
 

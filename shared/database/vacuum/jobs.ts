@@ -1,5 +1,4 @@
-// What a job of the kind `vacuum` holds: which tables are to be vacuumed, how far it is with each, and the intent of the audit log
-// that it answers.
+// Defines the data of a job of kind `vacuum`: its tables, the progress of each, and the audit intent that it answers.
 
 import { z } from 'zod';
 import type { Conclusion } from '../../audit/port.ts';
@@ -15,7 +14,7 @@ const time = z.iso.datetime();
 const orderedSchema = z.object({
   schema: z.string(),
   table: z.string(),
-  /** As they were when it was ordered. */
+  /** Values at the time of the request. */
   bytes: z.number(),
   dead_tuples: z.number(),
   lock_seconds: z.number(),
@@ -23,7 +22,7 @@ const orderedSchema = z.object({
 
 const inputSchema = z.object({
   mode: z.enum(VACUUM_MODES),
-  /** In the order in which they come. */
+  /** In processing order. */
   tables: z.array(orderedSchema),
   /** `seq` of the intent in the audit log. */
   intent: z.int(),
@@ -33,7 +32,7 @@ export type VacuumJobInput = z.infer<typeof inputSchema>;
 const tableSchema = z.object({
   schema: z.string(),
   table: z.string(),
-  /** `not_begun` until it has ended one way or the other; `skipped`: nothing was begun that could have changed it. */
+  /** `not_begun` until it has ended; `skipped`: nothing was started that could have changed it. */
   state: z.enum(['not_begun', 'done', 'skipped', 'failed', 'interrupted']),
   bytes_before: z.number(),
   bytes_after: z.number().nullable(),
@@ -52,12 +51,12 @@ const marksSchema = z.object({
 });
 
 const statementSchema = z.object({
-  /** Of the table before it. */
+  /** Marks of the table before the statement. */
   marks: marksSchema,
   begun_at: time,
-  /** Why nobody knows whether it was begun. */
+  /** Why it is unknown if it was started; null if known. */
   doubt: z.string().nullable(),
-  /** SQLSTATE of its error, once that was seen. */
+  /** SQLSTATE of its error, once known. */
   error: z.string().nullable(),
 });
 export type BegunStatement = z.infer<typeof statementSchema>;
@@ -65,26 +64,26 @@ export type BegunStatement = z.infer<typeof statementSchema>;
 const turnSchema = z.object({
   tries: z.int(),
   next_try_at: time.nullable(),
-  /** What keeps it waiting, as the log has said it last. */
+  /** Why it waits, as last logged. */
   said: z.string().nullable(),
-  /** Written down before it is begun. */
+  /** Stored before the statement starts. */
   statement: statementSchema.nullable(),
 });
 export type VacuumTurn = z.infer<typeof turnSchema>;
 
 const memorySchema = z.object({
-  /** When somebody looked after the job last. */
+  /** When the job last ran a step. */
   looked_at: time,
-  /** Since when the core's database does not answer. */
+  /** Since when the core's database is unavailable. */
   away_since: time.nullable(),
-  /** Since when it waits for those who hold tables; null again after each table that was done. */
+  /** Since when it waits for lock holders; null again after each finished table. */
   waits_since: time.nullable(),
-  /** There was nobody for too long: nothing more is begun. */
+  /** True after a gap that was too long: nothing more is started. */
   was_alone: z.boolean(),
-  /** What the clients were told; `silent`: they could not be told of the beginning. */
+  /** The last notice to clients; `silent`: the first one could not be sent. */
   notice: z.enum(['none', 'silent', 'begun', 'over']),
   tables: z.array(tableSchema),
-  /** Of the first table that is not begun: they come one after the other. Null until it was looked at. */
+  /** The turn of the first table that is not finished; null until it was checked. */
   turn: turnSchema.nullable(),
 });
 export type VacuumMemory = z.infer<typeof memorySchema>;
@@ -94,7 +93,7 @@ export interface ReadVacuumJob {
   memory: VacuumMemory;
 }
 
-/** Undefined when the row holds something else. */
+/** Undefined if the row holds something else. */
 export function readVacuumJob({ input, memory, createdAt }: OpsJob): ReadVacuumJob | undefined {
   const order = inputSchema.safeParse(input);
   if (!order.success) return undefined;
@@ -135,7 +134,7 @@ const resultSchema = z.object({
 });
 export type VacuumResult = z.infer<typeof resultSchema>;
 
-/** The sizes are of all its tables; one of which no later size is known counts as it was. */
+/** The result with sizes of all tables; a table without a later size counts as unchanged. */
 export function resultOf({ mode }: VacuumJobInput, { tables }: VacuumMemory, seconds: number): VacuumResult {
   const before = tables.reduce((sum, each) => sum + each.bytes_before, 0);
   const after = tables.reduce((sum, each) => sum + (each.bytes_after ?? each.bytes_before), 0);
@@ -143,12 +142,12 @@ export function resultOf({ mode }: VacuumJobInput, { tables }: VacuumMemory, sec
   return { mode, tables, bytes_before: before, bytes_after: after, bytes_given_back: given, seconds };
 }
 
-/** Undefined when a job has left none, or something else. */
+/** Undefined if the job has no valid result. */
 export function readResult({ result }: Pick<OpsJob, 'result'>): VacuumResult | undefined {
   return resultSchema.safeParse(result).data;
 }
 
-/** What the audit log says of a job that has ended. */
+/** The audit conclusion of a finished job. */
 export function conclusionOf(job: Pick<OpsJob, 'state' | 'result' | 'error'>): Conclusion {
   const { state, error } = job;
   const result = readResult(job);
@@ -157,11 +156,11 @@ export function conclusionOf(job: Pick<OpsJob, 'state' | 'result' | 'error'>): C
   const figures = result === undefined ? {} : { tables: counts, bytes_given_back: result.bytes_given_back };
   const detail = { state, ...figures, ...(error === null ? {} : { error }) };
   if (state === 'succeeded') return { result: 'ok', detail };
-  // Without a result nobody knows what it has done.
+  // Without a result its effect is unknown.
   return { result: result === undefined ? 'unknown' : 'failed', detail };
 }
 
-/** The job carries it on; when its process died after the end, the job says what became of it. */
+/** The job continues by itself; if its process died after the end, the job row has the result. */
 export const INTERRUPTED_VACUUM = { actions: [VACUUM_RUN], finish: finishFromJob(conclusionOf) };
 
 export function openVacuumJob(opsJobs: Pick<OpsJobs, 'open'>): Promise<OpsJob | undefined> {

@@ -1,5 +1,4 @@
-// What a vacuum would find: each table with what FULL would give back and how long it would lock clients out, and whether there is
-// room for FULL of all of them.
+// Previews a vacuum: for each table the space that FULL would free and its lock time, and the disk space needed for all.
 
 import { AppError, type FieldError, messageOf } from '@holdfast/kit/app-error';
 import { nearestName } from '@holdfast/kit/text';
@@ -24,7 +23,7 @@ export interface RoomDeps {
   monitored: { disks: Disks; wanted: { databaseDirectory: string | undefined } };
 }
 
-/** Rejects only as `VacuumFacts` does. */
+/** Rejects only like `VacuumFacts`. */
 export async function databasePlace({ vacuumFacts, monitored }: RoomDeps): Promise<DatabasePlace> {
   const [{ max_wal_bytes: maxWalBytes }, mounts] = await Promise.all([
     vacuumFacts.server(),
@@ -33,7 +32,7 @@ export async function databasePlace({ vacuumFacts, monitored }: RoomDeps): Promi
   return { directory: monitored.wanted.databaseDirectory, mounts, maxWalBytes };
 }
 
-/** One table after the other: what the most demanding one needs is enough for all. Undefined without tables. */
+/** Tables run one after the other, so the largest need is enough for all. Undefined without tables. */
 export function roomForAll(
   mode: VacuumMode,
   tables: readonly VacuumTable[],
@@ -52,7 +51,7 @@ export function refuseWithoutRoom(mode: VacuumMode, tables: readonly VacuumTable
 
 const LAST_JOBS = 20;
 
-/** How fast FULL writes here: by what the last jobs have measured. */
+/** The write rate of FULL here, measured by the last jobs. */
 export async function vacuumRate({ list }: Pick<OpsJobs, 'list'>): Promise<WriteRate> {
   const { results } = await list({ kind: VACUUM_JOB, state: 'succeeded' }, 0, LAST_JOBS);
   const full = results.flatMap((job) => readResult(job) ?? []).filter(({ mode }) => mode === 'full');
@@ -78,21 +77,21 @@ interface Total {
 }
 
 type PreviewedTable = Omit<VacuumTable, 'elsewhere'> & {
-  /** Of FULL; standard locks nobody out. */
+  /** Of FULL; standard blocks no one. */
   lock_seconds: number;
 };
 
 export interface VacuumPreview {
-  /** The largest first. */
+  /** Largest first. */
   tables: PreviewedTable[];
-  /** Of those that may be vacuumed. */
+  /** Totals of the tables that may be vacuumed. */
   total: Total;
   rate_from: WriteRate['from'];
   bytes_per_second: number;
   free_bytes: number | null;
   needed_bytes: number;
   mount: string | null;
-  /** Null: not known; then the reason says why. */
+  /** Null if unknown; then `reason` says why. */
   enough_disk: boolean | null;
   reason: string | null;
   running: string | null;
@@ -142,18 +141,15 @@ function totalOf(tables: readonly PreviewedTable[]): Total {
   };
 }
 
-/**
- * What one order of a vacuum would do before it is given: of just these tables what it would give back, for how long it would
- * lock clients out, and whether there is room for it.
- */
+/** The preview of one vacuum of selected tables: the space it would free, its lock time, and the disk space needed. */
 export interface VacuumOrderPreview {
-  /** As people call them, in the order in which they come. */
+  /** Display names, in the order of the vacuum. */
   tables: string[];
   bytes: number;
-  /** What FULL would give back, an estimate; a table that was never analysed counts as nothing. */
+  /** Estimate of the space that FULL would free; a table that was never analyzed counts as 0. */
   reclaimable_bytes: number;
   dead_tuples: number;
-  /** All of them together, and the one that takes longest. */
+  /** The total, and the table that takes longest. */
   lock_seconds: number;
   longest_lock: { table: string; seconds: number };
   rate_from: WriteRate['from'];
@@ -161,7 +157,7 @@ export interface VacuumOrderPreview {
   room: RoomVerdict | undefined;
 }
 
-/** Rejects with `invalid` for names that cannot be vacuumed, and with `unavailable` when the database does not answer. */
+/** Rejects with `invalid` for names that can't be vacuumed, and with `unavailable` if the database is unavailable. */
 export async function previewVacuumOrder(
   deps: Pick<PreviewVacuumDeps, 'vacuumFacts' | 'monitored'> & { opsJobs: Pick<PreviewVacuumDeps['opsJobs'], 'list'> },
   { mode, names }: { mode: VacuumMode; names: readonly string[] | undefined },
@@ -188,12 +184,12 @@ export async function previewVacuumOrder(
   };
 }
 
-/** Without names all that may be vacuumed; rejects names with `invalid` that are none, several, or somebody else's. */
+/** All allowed tables if no names are given; rejects unknown, ambiguous and foreign names with `invalid`. */
 export function chosenTables(known: readonly VacuumTable[], names: readonly string[] | undefined): VacuumTable[] {
   return names === undefined ? known.filter(({ allowed }) => allowed) : namedTables(known, names);
 }
 
-/** Each once, in no order. */
+/** The named tables, each once, in no particular order. */
 export function namedTables(known: readonly VacuumTable[], names: readonly string[]): VacuumTable[] {
   const fields: FieldError[] = [];
   const found = new Set<VacuumTable>();
@@ -207,7 +203,7 @@ export function namedTables(known: readonly VacuumTable[], names: readonly strin
   throw new AppError('invalid', detail, { fields });
 }
 
-/** A text: what is wrong with the name. */
+/** Returns a text if the name is not valid. */
 export function namedTable(known: readonly VacuumTable[], name: string): VacuumTable | string {
   const qualified = ({ schema, table }: VacuumTable): string => `${schema}.${table}`;
   const exact = known.filter((each) => qualified(each) === name);
@@ -218,11 +214,9 @@ export function namedTable(known: readonly VacuumTable[], name: string): VacuumT
       name,
       known.flatMap((each) => [each.table, qualified(each)]),
     );
-    return `there is no table ${JSON.stringify(name)}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
+    return `no table is named ${JSON.stringify(name)}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
   }
   if (others.length > 0)
-    return `${JSON.stringify(name)} is several tables; name the one that is meant: ${found.map(qualified).join(' or ')}`;
-  return first.allowed
-    ? first
-    : `${nameOf(first)} belongs to somebody else: the owner of the database may not vacuum it`;
+    return `${JSON.stringify(name)} matches several tables; name one of them: ${found.map(qualified).join(' or ')}`;
+  return first.allowed ? first : `${nameOf(first)} has another owner: the owner of the database may not vacuum it`;
 }

@@ -1,5 +1,5 @@
-// Orders a vacuum of tables of the core's database: the tables are found, and without room that is known nothing is begun. The
-// vacuum itself is a job (carry-on.ts); its intent in the audit log is answered when it ends.
+// Starts a vacuum of tables of the core's database: resolves the tables, and rejects it unless there is enough space.
+// The vacuum itself is a job (carry-on.ts), which answers its audit intent when it ends.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Actor, Audit } from '../../audit/port.ts';
@@ -22,14 +22,14 @@ export interface VacuumInput {
   mode: VacuumMode;
   /** `table` or `schema.table`; undefined: all that may be vacuumed. */
   names: readonly string[] | undefined;
-  /** CORE_DATABASE_OWNER_URL is set. */
+  /** True if CORE_DATABASE_OWNER_URL is set. */
   mayVacuum: boolean;
 }
 
 interface Context {
   deps: StartVacuumDeps;
   actor: Actor;
-  /** Asked again after the looking, which may take a while. */
+  /** Checked again after the lookup, which may take a while. */
   mustStillBeIn?: () => Promise<void>;
 }
 
@@ -40,10 +40,7 @@ export async function startVacuum(context: Context, { mode, names, mayVacuum }: 
   const known = await deps.vacuumFacts.tables();
   const tables = chosenTables(known, names);
   if (tables.length === 0)
-    throw new AppError(
-      'conflict',
-      'The core’s database has no table that its owner may vacuum: there is nothing to do.',
-    );
+    throw new AppError('conflict', 'Nothing to vacuum: the core’s database has no table that its owner may vacuum.');
   const [place, rate] = await Promise.all([databasePlace(deps), vacuumRate(deps.opsJobs)]);
   refuseWithoutRoom(mode, tables, place);
   await context.mustStillBeIn?.();
@@ -63,7 +60,7 @@ export async function startVacuum(context: Context, { mode, names, mayVacuum }: 
 function notSetUp(): AppError {
   return new AppError(
     'not_supported',
-    'Only the owner of the core’s database may vacuum it, and CORE_DATABASE_OWNER_URL is not set. Remedy: set it to the URL of CORE_DATABASE_URL with user and password of the owner.',
+    'Only the owner of the core’s database may vacuum it, and CORE_DATABASE_OWNER_URL is not set. Remedy: set it to CORE_DATABASE_URL with the user and password of the owner.',
   );
 }
 
@@ -73,14 +70,14 @@ async function refuseWhileOneIsOpen({ open }: Pick<OpsJobs, 'open'>, mode: Vacuu
   if (vacuum !== undefined)
     throw new AppError(
       'conflict',
-      `A vacuum is ${vacuum.state} already: the job ${vacuum.id}. It goes on. Remedy: wait for its end, which GET /api/ops/jobs/${vacuum.id} tells.`,
+      `A vacuum is already ${vacuum.state}: the job ${vacuum.id}. It continues. Remedy: wait for its end; see GET /api/ops/jobs/${vacuum.id}.`,
       { figures: { job: vacuum.id } },
     );
   const retention = jobs.find(({ kind }) => kind === RETENTION_JOB);
   if (retention !== undefined && mode === 'full')
     throw new AppError(
       'conflict',
-      `A run of retention is ${retention.state}: the job ${retention.id}. Remedy: order FULL when it has ended; it gives more back then.`,
+      `A retention run is ${retention.state}: the job ${retention.id}. Remedy: start FULL after it has ended; it frees more then.`,
       { figures: { job: retention.id } },
     );
 }

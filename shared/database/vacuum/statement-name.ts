@@ -1,8 +1,7 @@
-// The name under which the statement of a vacuum job goes on, and that holds its outcome afterwards,
-// so that every process finds it, also one that did not begin it.
+// Builds the application name of a vacuum statement, which holds its outcome afterwards, so that every process finds it.
 
 const PREFIX = 'holdfast-vacuum';
-/** Of the connection before it has its statement, and after its outcome was taken. */
+/** The connection's name before its statement, and after its outcome was read. */
 export const NAMELESS = PREFIX;
 const DONE = 'done';
 
@@ -15,7 +14,7 @@ export function outcomeName(job: string, error: string | null): string {
   return `${statementName(job)} ${error ?? DONE}`;
 }
 
-/** What a name says of that job: null when it still runs, undefined when it is none of its names. */
+/** Reads a name of the job: null if it is still running, undefined if the name is not of this job. */
 export function outcomeOf(job: string, name: string): { error: string | null } | null | undefined {
   if (name === statementName(job)) return null;
   const [, error] = name.startsWith(`${statementName(job)} `) ? name.split(` ${job} `) : [];
@@ -23,5 +22,5 @@ export function outcomeOf(job: string, name: string): { error: string | null } |
   return error !== undefined && /^[0-9A-Z]{5}$/.test(error) ? { error } : undefined;
 }
 
-/** A pattern of LIKE for the statements of every job. */
+/** A LIKE pattern for the statements of all jobs. */
 export const ANY_STATEMENT = `${PREFIX} %`;

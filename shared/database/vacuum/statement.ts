@@ -1,6 +1,6 @@
-// VACUUM of one table at a time, as the owner of the core's database, each on a connection of its own. The server goes on with it when this
-// process dies; while it lives, the connection tells the outcome by its name for a minute. That one statement of a job runs at a time is
-// the server's to say, by a lock that the connection holds.
+// Runs VACUUM of one table at a time as the owner of the core's database, each on its own connection.
+// The server continues when this process dies. Afterwards the connection's name shows the outcome for a minute.
+// An advisory lock of the connection ensures one statement per job.
 
 import { once } from 'node:events';
 import { createConnection, type Socket } from 'node:net';
@@ -15,21 +15,18 @@ import { withTimeout } from '@holdfast/kit/timeout';
 import type { CoreVacuum, VacuumOrder } from '../port.ts';
 import { NAMELESS, outcomeName, statementName } from './statement-name.ts';
 
-/**
- * A connection that is about to vacuum one table: who it is, that it is the right table, that no other one does the same job, and how its
- * statement ended.
- */
+/** A connection that is about to vacuum one table. */
 export interface OpenStatement {
   pid: number;
-  /** The statement, as the server quotes the name of the table. */
+  /** The statement, with the table name quoted by the server. */
   text: string;
   oid: number;
   filenode: number;
-  /** Number of the lock of its job, as text. */
+  /** Number of the job's lock, as text. */
   lock: string;
 }
 
-/** How it ended: SQLSTATE of its error, and what the server has said of it. */
+/** How it ended: SQLSTATE of its error, and the server's message. */
 export interface End {
   error: string | null;
   words: string | null;
@@ -39,20 +36,20 @@ export interface End {
 type Found = OpenStatement & { database: string; role: string; owns: boolean };
 
 /**
- * ANALYZE, also with FULL: a rewrite leaves the counts of dead rows as they were, and everybody who looks at them would go on as if nothing
- * had happened. It comes after the exclusive lock was given back.
+ * ANALYZE also with FULL: a rewrite does not update the counts of dead rows, so readers would see no change. It runs after
+ * the exclusive lock is released.
  */
 const OPTIONS = { full: 'FULL, ANALYZE', standard: 'ANALYZE' };
 
-/** Settings of a server by which it would end a statement, or the connection that tells of its end; not every version has each. */
+/** Server settings that would end the statement, or the connection that shows its outcome; not every version has each. */
 const LIMITS = ['client_connection_check_interval', 'idle_session_timeout', 'transaction_timeout'];
 
-/** Under the name of its job from now on. Rejects with `upstream` or `conflict`. */
+/** Takes the lock and the name of the job. Rejects with `upstream` or `conflict`. */
 export async function openStatement(sql: Sql, order: VacuumOrder): Promise<OpenStatement> {
   const found = await whereItLeads(sql, order);
   refuseAnother(found, order);
   const [got] = await sql<[{ locked: boolean }]>`SELECT pg_try_advisory_lock(${found.lock}) AS locked`;
-  if (!got.locked) throw new AppError('conflict', `A statement of the vacuum job ${order.job} still runs.`);
+  if (!got.locked) throw new AppError('conflict', `A statement of the vacuum job ${order.job} is still running.`);
   await sql`SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ${sql(LIMITS)}`;
   await sql`SELECT set_config('application_name', ${statementName(order.job)}, false)`;
   return found;
@@ -76,23 +73,23 @@ function refuseAnother({ oid, owns, role, database }: Found, order: VacuumOrder)
   if (!owns)
     throw new AppError(
       'upstream',
-      `CORE_DATABASE_OWNER_URL leads to the database ${database} as ${role}, who is not its owner. Remedy: the URL of CORE_DATABASE_URL with user and password of the owner.`,
+      `CORE_DATABASE_OWNER_URL connects to the database ${database} as ${role}, who is not its owner. Remedy: set it to CORE_DATABASE_URL with the user and password of the owner.`,
     );
   if (oid !== order.oid)
     throw new AppError(
       'upstream',
       oid === 0
-        ? `There is no table ${name} in ${database} any more, or CORE_DATABASE_OWNER_URL leads to another database than CORE_DATABASE_URL.`
-        : `The table ${name} in ${database} is not the one that was meant: it was made anew, or CORE_DATABASE_OWNER_URL leads to another database than CORE_DATABASE_URL.`,
+        ? `The table ${name} no longer exists in ${database}, or CORE_DATABASE_OWNER_URL and CORE_DATABASE_URL name different databases.`
+        : `The table ${name} in ${database} is not the requested one: it was recreated, or CORE_DATABASE_OWNER_URL and CORE_DATABASE_URL name different databases.`,
     );
 }
 
-/** A FULL that was carried out is one, whatever has kept ANALYZE out afterwards. */
+/** A completed FULL counts as done, even if ANALYZE failed afterwards. */
 export async function endByError(thrown: unknown, sql: Sql, opened: OpenStatement): Promise<End> {
   const isAnswer = thrown instanceof postgres.PostgresError && thrown.severity === 'ERROR';
   if (!isAnswer) return { error: null, words: `the connection broke: ${messageOf(thrown)}`, isBroken: true };
   const rewritten = await isRewritten(sql, opened).catch(() => false);
-  if (rewritten) return { error: null, words: `rewritten, but not analysed: ${thrown.message}`, isBroken: false };
+  if (rewritten) return { error: null, words: `rewritten, but not analyzed: ${thrown.message}`, isBroken: false };
   return { error: thrown.code, words: thrown.message, isBroken: false };
 }
 
@@ -105,7 +102,7 @@ async function isRewritten(sql: Sql, { pid, oid, filenode }: OpenStatement): Pro
 const NOT_PERMITTED = '42501';
 const UNDEFINED_TABLE = '42P01';
 
-/** What the server has left out with a warning is an error: it answers success then. Its words are in any language, its routines are not. */
+/** A table skipped with a warning is an error, although the server reports success. Routine names are not localized. */
 export function endByNotices(notices: readonly Notice[]): End {
   for (const { severity, code, routine, message = '' } of notices) {
     const isRefused = /^vacuum_is_(?:permitted_for_relation|relation_owner)$/.test(routine ?? '');
@@ -116,10 +113,10 @@ export function endByNotices(notices: readonly Notice[]): End {
 }
 
 export interface CoreVacuumOptions {
-  /** The core's database as its owner; undefined: nobody may vacuum. */
+  /** The core's database as its owner; undefined: vacuum is not possible. */
   url: Secret | undefined;
   log: Log;
-  /** So long a statement may wait for its lock. */
+  /** How long a statement may wait for its lock. */
   lockTimeoutMs?: number;
 }
 
@@ -137,7 +134,7 @@ const CLOSE_WITHIN_S = 1;
 const END_WITHIN_MS = 1000;
 
 export function coreVacuum({ url, log, lockTimeoutMs = LOCK_TIMEOUT_MS }: CoreVacuumOptions): CoreVacuum {
-  /** By job: what runs, what shows its outcome, and what was said of the last ones. */
+  /** By job: running statements, connections that show an outcome, and the messages of the last ones. */
   const running = new Map<string, Promise<void>>();
   const shown = new Map<string, Sql>();
   const words = new Map<string, string | null>();
@@ -180,7 +177,7 @@ export function coreVacuum({ url, log, lockTimeoutMs = LOCK_TIMEOUT_MS }: CoreVa
     setTimeout(() => void (shown.get(job) === sql && hide(job)), OUTCOME_SHOWN_MS).unref();
   }
 
-  /** The name goes first: the server may take a moment to notice that the connection was closed. */
+  /** Clears the name first: the server may take a moment to notice the closed connection. */
   async function hide(job: string): Promise<void> {
     const sql = shown.get(job);
     if (sql === undefined) return;
@@ -210,7 +207,7 @@ async function openedOn(sql: Sql, order: VacuumOrder): Promise<OpenStatement> {
   }
 }
 
-/** Whoever cannot look goes on without having seen it: the statement was sent. */
+/** Continues even if the look-up fails, as the statement was sent. */
 async function seenRunning(watch: RunSql, pid: number, isOver: () => boolean): Promise<void> {
   const look = async (sql: Sql): Promise<void> => {
     while (!isOver()) {
@@ -222,14 +219,14 @@ async function seenRunning(watch: RunSql, pid: number, isOver: () => boolean): P
   await watch(look).catch(() => undefined);
 }
 
-/** False when it is not that connection any more: the client connects anew by itself. */
+/** False if it is no longer that connection: the client reconnects by itself. */
 async function tell(sql: Sql, { pid, lock }: OpenStatement, name: string): Promise<boolean> {
   const telling = sql`
     SELECT set_config('application_name', ${name}, false), pg_advisory_unlock(${lock}) WHERE pg_backend_pid() = ${pid}`;
   return (await bounded(telling))?.length === 1;
 }
 
-/** Undefined when it fails, or is late. */
+/** Undefined if it fails or is late. */
 async function bounded<T>(work: PromiseLike<T>): Promise<T | undefined> {
   return withTimeout(END_WITHIN_MS, () => new Error('late'), Promise.resolve(work)).catch(() => undefined);
 }
@@ -245,13 +242,13 @@ function remember(words: Map<string, string | null>, job: string, message: strin
   if (words.size > WORDS_KEPT && oldest !== undefined) words.delete(oldest);
 }
 
-/** A socket that does not keep this process from ending, to the first of the hosts that answers. */
+/** Connects to the first host that answers, with a socket that does not keep this process alive. */
 async function unattendedSocket({ host, port, path }: ConnectTo): Promise<Socket> {
   if (path !== false) return connected(createConnection({ path }));
   for (const [place, name] of host.entries()) {
     const socket = createConnection({ host: name, port: port[place] ?? 5432 });
     try {
-      // The client asks for the host when it checks a certificate.
+      // The client needs the host to check a certificate.
       return Object.assign(await connected(socket), { host: name });
     } catch (error) {
       if (place === host.length - 1) throw error;

@@ -1,5 +1,4 @@
-// The tables that can be vacuumed, and of what each consists: files, columns and indexes, from the catalogue and the statistics, waiting
-// for no lock.
+// Reads the tables that can be vacuumed, with their files, columns and indexes, without waiting for locks.
 
 import { codeOf } from '@holdfast/kit/app-error';
 import type { Sql } from '@holdfast/kit/postgres';
@@ -55,7 +54,7 @@ function assembled(
   };
 }
 
-/** The statistics of a plain key are those of its column; only an expression has its own. */
+/** A plain key has the statistics of its column; only an expression has its own. */
 function keyOf(key: ColumnRow, own: Map<number, Column>): Column {
   const column = own.get(key.key);
   if (column === undefined) return key;
@@ -69,16 +68,16 @@ function toastOf(parts: PartRow[], pieces: Map<number, number | null>): Toast | 
   return toast && { ...toast, index_bytes: index?.bytes ?? 0, piece_bytes: pieces.get(toast.oid) ?? null };
 }
 
-/** Of so many TOAST tables so many pages are looked at, of those that are worth it. */
+/** How many TOAST tables are sampled, the pages of each, and the size from which sampling is worth it. */
 const LOOKED_AT = 8;
 const PAGES_LOOKED_AT = 32;
 const WORTH_BYTES = 4e6;
-/** Of short pieces; of full ones there are four. */
+/** The most pieces on a page; full-size ones are four. */
 const PIECES_OF_A_PAGE = 16;
 
 /**
- * How long the pieces are that TOAST tables hold: nothing counts that, and of short ones there are twice as many in a page. By their places,
- * for PostgreSQL samples no TOAST table.
+ * Samples the length of TOAST pieces, which no statistics have; pages can hold twice as many short ones. Reads random
+ * positions, because PostgreSQL can't sample TOAST tables.
  */
 async function readPieces(sql: Sql, parts: PartRow[]): Promise<Map<number, number | null>> {
   const worth = parts.filter(({ kind, bytes, is_locked }) => kind === 't' && bytes >= WORTH_BYTES && !is_locked);
@@ -86,7 +85,7 @@ async function readPieces(sql: Sql, parts: PartRow[]): Promise<Map<number, numbe
   return new Map(await Promise.all(largest.map(async (part) => [part.oid, await pieceBytes(sql, part)] as const)));
 }
 
-/** Null where the role may not look (PostgreSQL 13 has no role that may), and when the table has gone. */
+/** Null if the role may not read it (as on PostgreSQL 13), or the table no longer exists. */
 async function pieceBytes(sql: Sql, { name, bytes }: PartRow): Promise<number | null> {
   try {
     const [row] = await sql<[{ length: number | null }]>`
@@ -123,7 +122,7 @@ async function readTables(sql: Sql): Promise<TableRow[]> {
     ORDER BY bytes DESC, own.nspname, own.relname`;
 }
 
-/** Each table itself, its TOAST table, and the indexes of both. */
+/** The table itself, its TOAST table, and the indexes of both. */
 async function readParts(sql: Sql): Promise<PartRow[]> {
   return sql<PartRow[]>`
     WITH ${withOwnTables(sql)}, part AS (
@@ -150,7 +149,7 @@ async function readParts(sql: Sql): Promise<PartRow[]> {
       LEFT JOIN pg_index i ON i.indexrelid = part.oid LEFT JOIN pg_am m ON m.oid = p.relam`;
 }
 
-/** Of each table and of its indexes, in order; `key` is the column of the table that an index has there, or 0. */
+/** Columns of each table and its indexes, in order; `key` is the table's column at that place of an index, or 0. */
 async function readColumns(sql: Sql): Promise<ColumnRow[]> {
   return sql<ColumnRow[]>`
     WITH ${withOwnTables(sql)}, relation AS (

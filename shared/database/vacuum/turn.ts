@@ -1,5 +1,5 @@
-// The turn of one table in a vacuum: it is begun when there is room for it and nobody would have to queue behind it, and followed to
-// its end. The marks of the table, written down before the statement is begun, tell afterwards whether it was done.
+// Vacuums one table: starts when there is space and no one would queue behind it, and follows it to its end.
+// The marks of the table, stored before the statement starts, show afterwards if it was done.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, rounded } from '@holdfast/kit/format';
@@ -31,13 +31,13 @@ import {
   type VacuumWork,
 } from './work.ts';
 
-/** A host that looks once a minute, a little late, is still there. */
+/** Longer than a minute, as some hosts run jobs once a minute and slightly late. */
 export const MAX_GAP_MS = 75_000;
 
-/** `begun`: its statement runs, or has ended already; `over`: that was this table. */
+/** `begun`: its statement is running or has ended already; `over`: this table is finished. */
 export type Turned = Step | 'begun' | 'over';
 
-/** The next table, or the end. */
+/** Continues with the next table, or ends the job. */
 export async function nextTurn(work: VacuumWork): Promise<Turned> {
   const { memory, now } = work;
   if (memory.tables.every(({ state }) => state !== 'not_begun')) return end(work);
@@ -56,27 +56,27 @@ async function attempt(work: VacuumWork): Promise<Turned> {
   const found = (await request(deps.vacuumFacts.tables())).find(
     (each) => each.schema === schema && each.table === table,
   );
-  if (found === undefined) return over(work, { state: 'skipped', error: 'there is no such table any more.' });
+  if (found === undefined) return over(work, { state: 'skipped', error: 'the table no longer exists.' });
   if (!found.allowed)
-    return over(work, { state: 'skipped', error: 'the owner of the database may not vacuum it any more.' });
+    return over(work, { state: 'skipped', error: 'the owner of the database may no longer vacuum it.' });
   const room = roomFor(input.mode, found, await request(databasePlace(deps)));
   if (room.isEnough !== true) return over(work, { state: 'skipped', error: room.figures.reason });
   const holder = longHolder(await request(deps.vacuumFacts.holders(input.mode, schema, table)), now);
   if (holder !== undefined) return tryAgain(work, heldBy(holder));
   const marks = await request(deps.vacuumFacts.marks(schema, table));
-  if (marks === undefined) return over(work, { state: 'skipped', error: 'there is no such table any more.' });
+  if (marks === undefined) return over(work, { state: 'skipped', error: 'the table no longer exists.' });
   return begin(work, marks);
 }
 
 function heldBy({ pid, user, application, since }: LockHolder): string {
-  const time = since ?? 'a time that cannot be seen';
+  const time = since ?? 'an unknown time';
   if (pid === 0)
     return `held by the prepared transaction ${application} (${user}) since ${time}. Remedy: end it with ROLLBACK PREPARED ${application}, or COMMIT PREPARED.`;
   const who = application === '' ? user : `${user}, ${application}`;
   return `held by PID ${pid} (${who}) since ${time}. Remedy: wait, or end it with SELECT pg_terminate_backend(${pid}).`;
 }
 
-/** Written down first: whatever dies from here on, the marks tell what became of it. */
+/** Stores the marks first, so that they show the result even after a crash. */
 async function begin(work: VacuumWork, marks: VacuumMarks): Promise<Turned> {
   const { deps, input, job, memory } = work;
   const table = currentTable(work);
@@ -88,7 +88,7 @@ async function begin(work: VacuumWork, marks: VacuumMarks): Promise<Turned> {
   if (!(await save(work))) return 'ended';
   if (isFirst && !(await tell(work, noticeBefore(lockSecondsLeft(work))))) memory.notice = 'silent';
   work.signal?.throwIfAborted();
-  if (deps.now().getTime() - work.now.getTime() > MAX_GAP_MS) throw new Error('stopped in the middle of a step');
+  if (deps.now().getTime() - work.now.getTime() > MAX_GAP_MS) throw new Error('stopped during a step');
   const { schema, table: name } = table;
   try {
     await deps.coreVacuum.begin({ job: job.id, mode: input.mode, schema, table: name, oid: marks.oid });
@@ -97,7 +97,7 @@ async function begin(work: VacuumWork, marks: VacuumMarks): Promise<Turned> {
   }
   const what = input.mode === 'full' ? 'VACUUM FULL' : 'VACUUM';
   answersAgain(work);
-  work.lines.push(`${nameOf(table)}: ${what} begun, ${formatBytes(marks.bytes)}.`);
+  work.lines.push(`${nameOf(table)}: ${what} started, ${formatBytes(marks.bytes)}.`);
   await save(work, { phase: `${nameOf(table)}: ${what}`, phasePercent: null });
   return 'begun';
 }
@@ -120,7 +120,7 @@ async function notBegun(work: VacuumWork, statement: BegunStatement, error: unkn
   return over(work, { state: 'failed', error: messageOf(error) });
 }
 
-/** What goes on, or went on, for a statement that was written down. */
+/** Follows a statement that was recorded as started. */
 export async function follow(
   work: VacuumWork,
   statement: BegunStatement,
@@ -132,14 +132,14 @@ export async function follow(
   const { schema, table } = currentTable(work);
   const marks = await request(work.deps.vacuumFacts.marks(schema, table));
   if (marks?.oid !== statement.marks.oid) {
-    const what = marks === undefined ? 'dropped' : 'made anew';
-    return over(work, { state: 'skipped', error: `the table was ${what} in the middle of it.` });
+    const what = marks === undefined ? 'dropped' : 'recreated';
+    return over(work, { state: 'skipped', error: `the table was ${what} meanwhile.` });
   }
   if (isVacuumed(work.input.mode, statement.marks, marks)) return done(work, statement, marks);
   if (shown !== undefined)
     return over(work, {
       state: 'failed',
-      error: 'the statement has ended without an error, and the table is as it was.',
+      error: 'the statement ended without an error, but the table is unchanged.',
     });
   if (statement.doubt === null) return interrupted(work, ENDED);
   turnOf(work).statement = null;
@@ -147,7 +147,7 @@ export async function follow(
 }
 
 export const ALONE =
-  'Holdfast was away, or its clock was set back, and begins no table at a time at which nobody expects it.';
+  'Holdfast was not running, or its clock was set back, so it starts no table at an unexpected time.';
 
 async function running(
   work: VacuumWork,
@@ -165,30 +165,30 @@ async function running(
 
 const WAITING = 'waiting for a lock';
 
-/** The error is written down before the words for it are asked for: asking ends the statement. */
+/** Stores the error code before it requests the message, because that request ends the statement. */
 async function failed(work: VacuumWork, statement: BegunStatement, error: string): Promise<Turned> {
   const kind = failureKind(error);
-  if (kind === 'lock') return tryAgain(work, 'others hold it: no lock within 5 s.');
+  if (kind === 'lock') return tryAgain(work, 'locked by others: no lock within 5 s.');
   statement.error = error;
   if (!(await save(work))) return 'ended';
   const words = (await request(work.deps.coreVacuum.settle(work.job.id))) ?? `SQLSTATE ${error}`;
   if (kind === 'connection') return interrupted(work, ENDED, words);
-  if (kind === 'stopped') return interrupted(work, 'its statement was cancelled.', words);
+  if (kind === 'stopped') return interrupted(work, 'its statement was canceled.', words);
   if (kind === 'table') return over(work, { state: 'failed', error: words });
   close(work, { state: 'failed', error: words });
-  return end(work, 'failed', 'The disk is full: nothing more is begun.');
+  return end(work, 'failed', 'The disk is full. Nothing more is started.');
 }
 
-const ENDED = 'the database or the connection ended in the middle of it.';
+const ENDED = 'the database or the connection was interrupted.';
 
 async function interrupted(work: VacuumWork, why: string, words?: string): Promise<Turned> {
   const undone =
     work.input.mode === 'full'
-      ? 'PostgreSQL has undone it, and nothing was changed.'
-      : 'What it has cleaned stays clean; the next vacuum does the rest.';
+      ? 'PostgreSQL rolled it back, so nothing was changed.'
+      : 'Cleaned rows stay clean. The next vacuum does the rest.';
   const error = `${why} ${undone}${words === undefined ? '' : ` ${words}`}`;
   close(work, { state: 'interrupted', error });
-  return end(work, 'interrupted', 'Nothing more is begun after an interruption.');
+  return end(work, 'interrupted', 'Nothing more is started after an interruption.');
 }
 
 async function done(work: VacuumWork, statement: BegunStatement, marks: VacuumMarks): Promise<Turned> {
@@ -199,14 +199,15 @@ async function done(work: VacuumWork, statement: BegunStatement, marks: VacuumMa
   const took = seconds < 1 ? 'less than 1 s' : `${Math.round(seconds)} s`;
   work.lines.push(`${name}: done in ${took}, ${formatBytes(before)} before, ${formatBytes(marks.bytes)} after.`);
   const left = work.input.mode === 'standard' ? deadRowsLeft(statement.marks.dead_tuples, marks.dead_tuples) : 0;
-  if (left > 0) work.lines.push(`${name}: ${left} dead rows could not be removed: a transaction is older than they.`);
+  if (left > 0)
+    work.lines.push(`${name}: ${left} dead rows could not be removed: a transaction is older than they are.`);
   work.memory.waits_since = null;
   return over(work, { state: 'done', bytes_after: marks.bytes, seconds });
 }
 
 type Ending = Partial<VacuumedTable> & Pick<VacuumedTable, 'state'>;
 
-/** Its statement is let go before another is begun, so that none is mistaken for the other. */
+/** Releases its statement before another one starts, so that they are not confused. */
 async function over(work: VacuumWork, ending: Ending): Promise<Turned> {
   close(work, ending);
   return (await save(work, { phase: null, phasePercent: null })) ? 'over' : 'ended';
@@ -243,8 +244,8 @@ async function tryAgain(work: VacuumWork, why: string): Promise<Turned> {
   return 'waits';
 }
 
-/** For the end of a step that has found the database there. */
+/** Notes at the end of a step that the database answers again. */
 function answersAgain({ memory, lines }: VacuumWork): void {
-  if (memory.away_since !== null) lines.push('The core’s database answers again.');
+  if (memory.away_since !== null) lines.push('The core’s database is available again.');
   memory.away_since = null;
 }

@@ -1,4 +1,4 @@
-// A step of a vacuum in hand: the job as it was read, what is to be written of it, and how it ends.
+// Holds the state of one step of a vacuum job, saves it, and ends the job.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, counted, rounded } from '@holdfast/kit/format';
@@ -24,7 +24,7 @@ export interface VacuumDeps extends RoomDeps {
   now: () => Date;
 }
 
-/** The job as the step leaves it; `none`: there is nothing to do. */
+/** The state of the job after the step; `none`: nothing to do. */
 export type Step = 'none' | 'waits' | 'running' | 'ended';
 
 /** `memory` and `lines` change during the step, and are written by `save`. */
@@ -34,13 +34,13 @@ export interface VacuumWork extends ReadVacuumJob {
   /** When the step began. */
   now: Date;
   lines: string[];
-  /** Nobody looked for so long before this step; 0 when somebody did. */
+  /** The gap before this step; 0 if there was none. */
   aloneSeconds: number;
-  /** Aborts when another process has taken the step over. */
+  /** Aborts if another process takes over the step. */
   signal: AbortSignal | undefined;
 }
 
-/** The core's database does not answer. */
+/** The core's database is unavailable. */
 export class DatabaseUnavailable extends Error {}
 
 export async function request<T>(answer: Promise<T>): Promise<T> {
@@ -51,7 +51,7 @@ export async function request<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-/** False: somebody else has ended the job. */
+/** False if the job was ended elsewhere. */
 export async function save(work: VacuumWork, change: OpsJobChange = {}): Promise<boolean> {
   const { deps, job, memory, now } = work;
   const begun: OpsJobChange = job.startedAt === null ? { startedAt: now.toISOString() } : {};
@@ -69,7 +69,7 @@ export async function save(work: VacuumWork, change: OpsJobChange = {}): Promise
   return isOurs;
 }
 
-/** By whole tables: nobody knows how far it is within one. */
+/** By whole tables: progress within one is unknown. */
 function progressOf({ memory }: VacuumWork): number {
   const sum = (tables: VacuumedTable[]): number => tables.reduce((total, { bytes_before }) => total + bytes_before, 0);
   const all = sum(memory.tables);
@@ -88,37 +88,37 @@ function etaOf({ input, memory, now, deps }: VacuumWork): string | null {
   return new Date(deps.now().getTime() + leftMs).toISOString();
 }
 
-/** The tables come one after the other: the first that has not ended. */
+/** The first table that is not finished. */
 export function currentTable({ memory, job }: VacuumWork): VacuumedTable {
   const table = memory.tables.find(({ state }) => state === 'not_begun');
   if (table === undefined) throw new Error(`every table of the job ${job.id} has ended`);
   return table;
 }
 
-/** How far the current table is. */
+/** The progress of the current table. */
 export function turnOf({ memory }: VacuumWork): VacuumTurn {
   return (memory.turn ??= { tries: 0, next_try_at: null, said: null, statement: null });
 }
 
-/** Says it to everybody who is connected, if it can; whatever becomes of it, the vacuum goes on. */
+/** Notifies all connected clients; the vacuum continues even if that fails. */
 export async function tell(work: VacuumWork, text: string): Promise<boolean> {
   try {
     const clients = await work.deps.coreNotices.announce(text);
     work.lines.push(
       clients === undefined
-        ? 'Clients are not told: this core has no call for it.'
-        : `${counted(clients, 'client')} told: ${text}`,
+        ? 'Clients were not notified: this core has no call for it.'
+        : `${counted(clients, 'client')} notified: ${text}`,
     );
     return clients !== undefined;
   } catch (error) {
-    work.lines.push(`Clients could not be told: ${messageOf(error)}`);
+    work.lines.push(`Couldn't notify clients: ${messageOf(error)}`);
     return false;
   }
 }
 
 const ENDINGS = { failed: 'failed', interrupted: 'interrupted' } as const;
 
-/** Every table has ended, or nothing more is begun. `error`: why, when it is not about single tables. */
+/** Ends the job: every table is finished, or nothing more is started. `error`: a reason beyond single tables. */
 export async function end(work: VacuumWork, state?: keyof typeof ENDINGS, error?: string): Promise<Step> {
   const { deps, job, input, memory } = work;
   const unfinished = memory.tables.filter((table) => table.state !== 'done');
@@ -133,15 +133,15 @@ export async function end(work: VacuumWork, state?: keyof typeof ENDINGS, error?
   const { bytes_given_back: given, bytes_before: before, bytes_after: after } = result;
   work.lines.push(
     given === 0 && input.mode === 'standard'
-      ? 'No room was given back to the disk: the mode standard makes that of dead rows good for later ones.'
-      : `${formatBytes(given)} given back: ${formatBytes(before)} before, ${formatBytes(after)} after.`,
+      ? 'No space was returned to the disk: in standard mode new rows reuse the space of dead ones.'
+      : `${formatBytes(given)} returned to the disk: ${formatBytes(before)} before, ${formatBytes(after)} after.`,
   );
   if (unfinished.length === 0) return endAs(work, { state: 'succeeded', progress: 1, result });
   const why = [error, wordsOf(unfinished, memory.tables.length)].filter((text) => text !== undefined).join(' ');
   return endAs(work, { state: ENDINGS[state ?? 'failed'], error: why, result });
 }
 
-/** The result has the others. */
+/** The most tables named in the error; the result has all. */
 const MAX_NAMED = 5;
 
 function wordsOf(unfinished: readonly VacuumedTable[], all: number): string {
@@ -153,7 +153,7 @@ function wordsOf(unfinished: readonly VacuumedTable[], all: number): string {
   return [`Not vacuumed: ${unfinished.length} of ${counted(all, 'table')}.`, ...named, ...more, ...rest].join(' ');
 }
 
-/** Health looks anew before anybody sees the end. */
+/** Marks health for a new measurement before the end is visible. */
 async function endAs(work: VacuumWork, change: OpsJobChange & { state: OpsJob['state'] }): Promise<Step> {
   const { deps, job, input } = work;
   for (const module of ['database', 'autovacuum', 'disk']) await deps.health.forget(module);
