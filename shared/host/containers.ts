@@ -1,4 +1,5 @@
-// The containers that a Docker Engine, or what speaks its HTTP API, knows. Two kinds of GET and nothing else.
+// Lists containers through the HTTP API of a Docker Engine or a compatible runtime, with two kinds
+// of GET only.
 
 import { type ClientRequest, type IncomingMessage, request as overPlain, type RequestOptions } from 'node:http';
 import { request as overTls } from 'node:https';
@@ -53,13 +54,13 @@ export interface ContainerRuntimeOptions {
   withinMs?: number;
   /** The Compose project of the stack. */
   project?: string;
-  /** Other containers of the machine never count, not even when the stack has none. */
+  /** Other containers of the machine never count, even when the stack has none. */
   alone?: boolean;
 }
 
 /**
- * The containers of the Compose project `project`, or all of them when none belongs to it. `url` is unix:///path, http://, https:// or
- * tcp:// (plain HTTP); `withinMs` bounds a whole list.
+ * Lists the containers of the Compose project `project`, or all containers when none belongs to it.
+ * `url` is unix:///path, http://, https:// or tcp:// (plain HTTP); `withinMs` limits a whole list.
  */
 export function containerRuntime(
   url: string,
@@ -69,7 +70,7 @@ export function containerRuntime(
 
   async function list(): Promise<Container[]> {
     const call = new AbortController();
-    const timer = setTimeout(() => call.abort(new Error(`nothing within ${withinMs / 1000} s`)), withinMs);
+    const timer = setTimeout(() => call.abort(new Error(`no answer within ${withinMs / 1000} s`)), withinMs);
     try {
       return await listWithin(endpoint, { project, alone }, call.signal);
     } catch (error) {
@@ -103,7 +104,7 @@ async function listWithin(
   return containers.toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** Undefined when the container is gone by now. */
+/** Undefined when the container no longer exists. */
 async function inspect(
   endpoint: Endpoint,
   { Id, Labels }: Summary,
@@ -118,13 +119,14 @@ async function inspect(
     name: Name.replace(/^\//, ''),
     image: Config.Image,
     state: State.Status,
-    // The engine calls whatever it does not check at the moment (paused, ended) unhealthy.
+    // The engine reports a container that it doesn't check at the moment (paused, exited) as
+    // unhealthy.
     health: State.Status === 'running' ? healthOf(State.Health?.Status) : undefined,
     exit_code: ENDED.includes(State.Status) ? State.ExitCode : undefined,
     kept_running: KEPT.includes(HostConfig.RestartPolicy?.Name ?? ''),
     out_of_memory: State.OOMKilled,
     restarts: RestartCount,
-    // The engine has no order for them.
+    // The engine returns them in no particular order.
     mounts: (Mounts ?? [])
       .map(({ Type, Name: volume, Destination }) => ({
         destination: Destination,
@@ -171,7 +173,7 @@ function get(endpoint: Endpoint, path: string, signal: AbortSignal): Promise<Ans
       .on('response', (response) => resolve(bodyOf(endpoint, path, response)))
       .on('error', (error) => {
         const isNotHttp = codeOf(error)?.startsWith('HPE_') ?? false;
-        reject(isNotHttp ? wrongAnswer(endpoint, path, `what is not HTTP (${messageOf(error)})`) : error);
+        reject(isNotHttp ? wrongAnswer(endpoint, path, `something other than HTTP (${messageOf(error)})`) : error);
       })
       .end();
   });
@@ -188,16 +190,17 @@ function readAs<T>(schema: z.ZodType<T>, endpoint: Endpoint, path: string, { sta
   try {
     json = JSON.parse(text);
   } catch {
-    throw wrongAnswer(endpoint, path, `what is not JSON: ${quoted(text)}`);
+    throw wrongAnswer(endpoint, path, `something other than JSON: ${quoted(text)}`);
   }
   const read = schema.safeParse(json);
   if (read.success) return read.data;
-  // The answer itself is not quoted: it may hold a container's environment, with its passwords.
+  // The response itself is not quoted: it may contain a container's environment, with its
+  // passwords.
   const [issue] = read.error.issues;
   throw wrongAnswer(
     endpoint,
     path,
-    `JSON of another shape (${issue?.path.join('.') || 'the answer'}: ${issue?.message})`,
+    `JSON of another shape (${issue?.path.join('.') || 'the response'}: ${issue?.message})`,
   );
 }
 
@@ -207,15 +210,15 @@ function quoted(text: string): string {
 }
 
 function remedyFor(status: number): string | undefined {
-  if (status === 401 || status === 403) return 'Whatever guards it must allow GET on /containers.';
-  return status >= 500 ? 'Look into its log.' : undefined;
+  if (status === 401 || status === 403) return 'If a proxy guards the socket, allow GET on /containers there.';
+  return status >= 500 ? 'Check its log.' : undefined;
 }
 
 function wrongAnswer(
   { place }: Endpoint,
   path: string,
   what: string,
-  remedy = 'CONTAINER_RUNTIME_URL must name a Docker Engine, or what speaks its HTTP API.',
+  remedy = 'Set CONTAINER_RUNTIME_URL to a Docker Engine or a runtime with the same HTTP API.',
 ): AppError {
   return new AppError('upstream', `The container runtime at ${place} answered GET ${path} with ${what}. ${remedy}`);
 }
@@ -223,12 +226,12 @@ function wrongAnswer(
 function noAnswer({ place, options: { socketPath } }: Endpoint, cause: unknown): AppError {
   const code = codeOf(cause);
   if (code === 'EACCES' && socketPath !== undefined) {
-    const remedy = `Add it to the group that owns the socket (ls -l ${socketPath}) and start Holdfast again.`;
+    const remedy = `Add this user to the group that owns the socket (ls -l ${socketPath}) and restart Holdfast.`;
     const user = `The user with uid ${process.getuid?.()}`;
-    return unavailable(`${user} may not open the socket of the container runtime, ${place}. ${remedy}`, cause);
+    return unavailable(`${user} isn't allowed to open the container runtime's socket, ${place}. ${remedy}`, cause);
   }
-  const reason = code === 'ENOENT' ? 'there is no such socket' : quoted(messageOf(cause) || String(code));
-  const remedy = 'Start it, or correct CONTAINER_RUNTIME_URL.';
+  const reason = code === 'ENOENT' ? 'the socket does not exist' : quoted(messageOf(cause) || String(code));
+  const remedy = 'Start the container runtime, or correct CONTAINER_RUNTIME_URL.';
   return unavailable(`The container runtime at ${place} does not answer: ${reason}. ${remedy}`, cause);
 }
 

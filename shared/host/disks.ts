@@ -1,4 +1,4 @@
-// How full file systems are, counted as df counts, and where they are mounted according to /proc.
+// Measures how full file systems are, as df counts, and finds their mount points in /proc.
 
 import { readFile, realpath, stat, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -7,15 +7,16 @@ import { type Mount, mountPointOf, mountsIn } from '@holdfast/kit/files';
 import type { Disks, DiskUse } from './port.ts';
 
 interface Measurement {
-  /** The path that is being looked at. */
+  /** The path being measured. */
   path: string;
   since: number;
   result: Promise<DiskUse[]>;
 }
 
 /**
- * The file systems of these paths, which are looked at one after the other; a path that does not exist, or that this
- * user may not look into, counts where its parent lies. A file system that hangs holds one thread, and until it answers each call fails at once.
+ * Measures the file systems of these paths one after the other. A path that does not exist, or that
+ * this user can't read, counts toward the file system of its parent. A file system that hangs
+ * occupies one thread, and each call fails at once until it answers.
  */
 export function diskUse(paths: () => string[], options: { withinMs?: number } = {}): Disks {
   const { withinMs = 5000 } = options;
@@ -67,7 +68,10 @@ async function measure(paths: readonly string[], looking: (path: string) => void
   return withoutOverlays([...found.values()], mounts);
 }
 
-/** The root of a container is an overlay on the file system of the engine, where its volumes lie too: not counted twice. */
+/**
+ * The root of a container is an overlay on the engine's file system, which also holds its volumes:
+ * it isn't counted twice.
+ */
 function withoutOverlays(uses: DiskUse[], mounts: readonly Mount[]): DiskUse[] {
   const isOverlay = ({ mount }: DiskUse): boolean =>
     mounts.findLast(({ point }) => point === mount)?.type === 'overlay';
@@ -89,7 +93,8 @@ async function nearestExisting(path: string): Promise<string> {
   try {
     return await realpath(path);
   } catch (error) {
-    // What another user keeps to itself lies on the file system of its parent, as far as can be seen.
+    // A directory that only another user can read counts toward the file system of its parent, as
+    // far as visible.
     const unseen = ['ENOENT', 'ENOTDIR', 'EACCES'].includes(codeOf(error) ?? '');
     if (!unseen || path === '/') throw error;
     return nearestExisting(dirname(path));
@@ -98,7 +103,7 @@ async function nearestExisting(path: string): Promise<string> {
 
 async function fill(path: string): Promise<Omit<DiskUse, 'mount' | 'paths'>> {
   const { bsize, frsize, blocks, bfree, bavail, files, ffree } = await statfs(path);
-  // Blocks are counted in frsize, as statvfs(3) has it; bsize is only what is good to transfer at once.
+  // Blocks are counted in frsize, as statvfs(3) defines; bsize is only the preferred transfer size.
   const blockBytes = frsize > 0 ? frsize : bsize;
   return {
     total_bytes: blocks * blockBytes,
@@ -112,7 +117,7 @@ function percentage(used: number, free: number): number {
   return used + free === 0 ? 0 : Math.floor((used / (used + free)) * 1000) / 10;
 }
 
-/** Empty where there is no /proc. */
+/** Empty on systems without /proc. */
 async function mountsOfProc(): Promise<Mount[]> {
   return mountsIn(await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''));
 }

@@ -1,4 +1,4 @@
-// Reads over HTTP what other hosts know: newer releases, and the time.
+// Reads newer releases and the time from other hosts over HTTP.
 
 import { z } from 'zod';
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
@@ -7,12 +7,12 @@ import type { ClockSource, ReleaseFeed } from './port.ts';
 
 const WITHIN_MS = 5_000;
 const MAX_BYTES = 1_000_000;
-/** A server was reached, and is not one to trust or to talk to. */
+/** A server answered, but its answer can't be trusted or used. */
 const REACHED = /CERT|TLS|SSL|SIGNED|SIGNATURE|^HPE_|REDIRECT/;
 
 /**
- * Newer releases as endoflife.date announces them: GET {url}/{product}.json, a list of cycles with the latest release of
- * each. `fetch` is the platform's.
+ * Reads newer releases from endoflife.date: GET {url}/{product}.json returns a list of cycles with
+ * the latest release of each. `fetch` is the platform's.
  */
 export function releaseFeed(url: string, fetch: typeof globalThis.fetch): ReleaseFeed {
   const cycles = z.array(z.object({ cycle: z.coerce.string(), latest: z.string().optional() }));
@@ -25,7 +25,7 @@ export function releaseFeed(url: string, fetch: typeof globalThis.fetch): Releas
     if (answer.status !== 200 || !read.success)
       throw new AppError(
         'upstream',
-        `${host} answered ${answer.status}, and not with a list of releases (see UPDATES_URL)`,
+        `${host} answered with status ${answer.status} instead of a list of releases. Check UPDATES_URL.`,
       );
     return read.data.find((each) => each.cycle === cycle)?.latest;
   }
@@ -39,7 +39,7 @@ export function releaseFeed(url: string, fetch: typeof globalThis.fetch): Releas
       return { status: response.status, text: await textOf(response) };
     } catch (error) {
       const reached = REACHED.test(`${codeOf(error)} ${causeOf(error)}`.toUpperCase());
-      const message = `${host} cannot be asked (${causeOf(error)})`;
+      const message = `Couldn't reach ${host} (${causeOf(error)})`;
       throw new AppError(reached ? 'upstream' : 'unavailable', message, { cause: error });
     }
   }
@@ -49,7 +49,7 @@ export function releaseFeed(url: string, fetch: typeof globalThis.fetch): Releas
 
 /** Undefined when it is longer than any list of releases. */
 async function textOf(response: Response): Promise<string | undefined> {
-  const tooLong = new Error('longer than any list');
+  const tooLong = new Error('longer than any list of releases');
   return readBodyText(response.body, MAX_BYTES, () => tooLong).catch((error: unknown) => {
     if (error === tooLong) return undefined;
     throw error;
@@ -64,7 +64,9 @@ function parsed(text: string | undefined): unknown {
   }
 }
 
-/** The clock of an HTTP server, from the Date header of its answers. `name` is shown to people; any answer will do. */
+/**
+ * Reads an HTTP server's clock from the Date header of any response. `name` is displayed to people.
+ */
 export function httpClock(name: string, url: string, fetch: typeof globalThis.fetch): ClockSource {
   async function readMs(): Promise<number> {
     let response: Response;
@@ -74,7 +76,7 @@ export function httpClock(name: string, url: string, fetch: typeof globalThis.fe
       throw new AppError('unavailable', `The ${name} does not answer on ${url} (${causeOf(error)})`, { cause: error });
     }
     const date = Date.parse(response.headers.get('date') ?? '');
-    if (Number.isNaN(date)) throw new AppError('upstream', `The ${name} answers without a Date header`);
+    if (Number.isNaN(date)) throw new AppError('upstream', `The ${name} sent no Date header`);
     return date;
   }
 

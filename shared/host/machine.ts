@@ -1,4 +1,5 @@
-// Host names as this machine resolves them (its hosts file first, then DNS), and its own addresses.
+// Reads what this machine knows: name resolution, its addresses, its processes, log files and
+// assets.
 
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
@@ -15,7 +16,7 @@ import type { Asset, Assets, HostNames, LogFiles, ProcessStatus, Resolution } fr
 const REASONS: Record<string, string> = {
   ENOTFOUND: 'no such name',
   ENODATA: 'the name has no address',
-  EAI_AGAIN: 'no name server answers for now',
+  EAI_AGAIN: 'name servers are not answering right now',
 };
 
 /** The resolver of this machine. Each address appears once, in its normal spelling. */
@@ -23,7 +24,7 @@ export function hostNames(options: { withinMs?: number } = {}): HostNames {
   const { withinMs: limitMs = 5000 } = options;
   const lookups = new Map<string, Promise<LookupAddress[]>>();
 
-  /** Each lookup holds a thread for as long as the name servers are silent: never two for one name. */
+  /** Each lookup holds a thread while the name servers are silent, so one name never has two. */
   function addressesOf(name: string): Promise<LookupAddress[]> {
     const running = lookups.get(name);
     if (running !== undefined) return running;
@@ -35,7 +36,7 @@ export function hostNames(options: { withinMs?: number } = {}): HostNames {
   async function resolve(name: string): Promise<Resolution> {
     const late = (): Error => new Error(`no answer within ${limitMs / 1000} s`);
     try {
-      // Node warns of the empty name, and finds no address for it.
+      // Node warns about the empty name and finds no address for it.
       const found = name === '' ? [] : await withTimeout(limitMs, late, addressesOf(name));
       const addresses = distinct(found.map(({ address }) => address));
       return { addresses, error: addresses.length === 0 ? REASONS['ENODATA'] : undefined };
@@ -51,13 +52,15 @@ export function hostNames(options: { withinMs?: number } = {}): HostNames {
   return { resolve, ownAddresses };
 }
 
-/** Without zones: an address of the local link is the same address on each interface. */
+/** Without zones: a link-local address is the same address on each interface. */
 function distinct(addresses: readonly string[]): string[] {
   const plain = addresses.map((address) => address.replace(/%.*$/, ''));
   return [...new Set(plain.map((address) => normalAddress(address) ?? address))];
 }
 
-/** What this Node.js process uses, asked for at that moment: nothing is sampled in between. */
+/**
+ * Resource usage of this Node.js process at the moment of the call; nothing is sampled in between.
+ */
 export function nodeProcess(): ProcessStatus {
   return {
     async figures() {
@@ -82,7 +85,7 @@ export function nodeProcess(): ProcessStatus {
   };
 }
 
-/** Without the one that lists them. */
+/** Excludes the handle that lists them. */
 async function openFiles(): Promise<number | null> {
   return readdir('/proc/self/fd').then(
     ({ length }) => length - 1,
@@ -94,11 +97,11 @@ const CHUNK = 64 * 1024;
 const MAX_TAIL_BYTES = 4 * 1024 * 1024;
 
 const NO_DIRECTORY =
-  'Logs are not shown here: LOG_DIR is not set. In containers the engine keeps them: docker compose logs --tail 100 NAME, and docker compose ps shows the names.';
+  'Logs are unavailable here: LOG_DIR is not set. In containers, docker compose ps shows the names and docker compose logs --tail 100 NAME shows a log.';
 
 /**
- * The *.log files of one directory. A name is looked up in the listing and never used as a path.
- * Log files below `directory`; without a directory each question is refused with `not_supported`.
+ * The *.log files below `directory`. A name is looked up in the listing and never used as a path.
+ * Without a directory, every request is refused with `not_supported`.
  */
 export function logDirectory(directory: string | undefined): LogFiles {
   async function names(): Promise<string[]> {
@@ -145,8 +148,8 @@ const TYPES: Record<string, string> = {
 };
 
 /**
- * Assets from directories of the release. The caller names only files that it ships; a path is refused all the same.
- * Assets in these directories, read once and kept; `directories` says in which one each name lies.
+ * Assets from directories of the release, read once and cached; `directories` maps each name to its
+ * directory. Callers name only shipped files, but a path is refused all the same.
  */
 export function assetDirectory(directories: Readonly<Record<string, readonly string[]>>): Assets {
   const kept = new Map<string, Asset>();

@@ -1,16 +1,17 @@
-// How full the file systems are on which the stack keeps its data.
+// Defines the host facts that health and pages read: disks, names, logs, processes, clocks,
+// containers and TLS endpoints.
 
 export interface DiskUse {
-  /** Where the file system is mounted. */
+  /** The mount point. */
   mount: string;
-  /** What of the stack lies on it. */
+  /** The parts of the stack that store data on it. */
   paths: string[];
   total_bytes: number;
-  /** What an ordinary user can still write. */
+  /** Space that an ordinary user can still write. */
   free_bytes: number;
-  /** As df counts it: used of what ordinary users could use, 0..100. */
+  /** As df counts it: used space as a share of what ordinary users could use, 0..100. */
   used_pct: number;
-  /** The same for inodes; null where the file system has no fixed number of them. */
+  /** The same for inodes; null when the file system has no fixed number of them. */
   inodes_used_pct: number | null;
 }
 
@@ -19,46 +20,48 @@ export interface Disks {
   use(): Promise<DiskUse[]>;
 }
 
-/** Name resolution as this machine does it, and the addresses that are its own. */
+/** Name resolution as this machine does it, and its own addresses. */
 export interface Resolution {
   /** Every address of the name, IPv4 and IPv6; empty when it has none. */
   addresses: string[];
-  /** Why there is none, in words. */
+  /** Why there is no address, as a phrase for people. */
   error: string | undefined;
 }
 
 export interface HostNames {
   /** Never rejects; gives up after a few seconds. */
   resolve(name: string): Promise<Resolution>;
-  /** The addresses of this machine's interfaces, loopback too. */
+  /** The addresses of this machine's interfaces, including loopback. */
   ownAddresses(): Promise<string[]>;
 }
 
 /** The log files that a person may read through the API. */
 export interface LogFiles {
-  /** Names without folder and ending, sorted. */
+  /** Names without folder and extension, sorted. */
   names(): Promise<string[]>;
-  /** The last `lines` lines of one log, oldest first; undefined when there is no log of that name. */
+  /**
+   * The last `lines` lines of one log, oldest first; undefined when there is no log of that name.
+   */
   tail(name: string, lines: number): Promise<string[] | undefined>;
 }
 
 type Maybe<T> = T | Promise<T>;
 
-/** What the management process itself uses. */
+/** Resource usage of the management process itself. */
 export interface ProcessFigures {
   /** User and system together. */
   cpuSeconds: number;
   residentBytes: number;
   heapUsedBytes: number;
   heapTotalBytes: number;
-  /** Null where the system does not tell. */
+  /** Null when the system does not report it. */
   openFiles: number | null;
   /** Milliseconds since 1970. */
   startedMs: number;
   /** How long the event loop has worked and waited since the start. */
   loopActiveSeconds: number;
   loopIdleSeconds: number;
-  /** How long the event loop took just now to come to what was due at once. */
+  /** How late the event loop just ran a callback that was due at once. */
   loopLagSeconds: number;
 }
 
@@ -68,72 +71,76 @@ export interface ProcessStatus {
 
 /** A clock that is compared with ours. */
 export interface ClockSource {
-  /** Shown to people: `database`. */
+  /** Displayed to people: `database`. */
   name: string;
   /** Milliseconds since 1970; rejects when it does not answer in time. */
   readMs: () => Promise<number>;
-  /** How coarse the answer is, in milliseconds. */
+  /** Resolution of the answer, in milliseconds. */
   resolutionMs: number;
 }
 
 /**
- * The containers of this machine as their runtime sees them, read only. A stack without a runtime has no such port.
+ * The containers of this machine as their runtime reports them, read only. A stack without a
+ * runtime has no such port.
  */
 export interface ContainerMount {
   /** Inside the container. */
   destination: string;
-  /** The runtime's own word: volume, bind, tmpfs. */
+  /** The runtime's own term: volume, bind, tmpfs. */
   type: string;
-  /** Of a volume. */
+  /** Volumes only. */
   name?: string;
 }
 
 export interface Container {
   name: string;
   image: string;
-  /** The runtime's own word: running, exited, restarting, paused, created, removing or dead. */
+  /** The runtime's own term: running, exited, restarting, paused, created, removing or dead. */
   state: string;
-  /** Of its health check; undefined when it has none. */
+  /** From its health check; undefined when it has none. */
   health: 'healthy' | 'unhealthy' | 'starting' | undefined;
-  /** Of a container that has ended. */
+  /** Exited containers only. */
   exit_code: number | undefined;
   /** True when the runtime should keep it running (restart policy `always` or `unless-stopped`). */
   kept_running: boolean;
-  /** True when the kernel ended it for using too much memory. */
+  /** True when the kernel killed it for using too much memory. */
   out_of_memory: boolean;
   /** How often the runtime has restarted it. */
   restarts: number;
   mounts: ContainerMount[];
-  /** Every name and address under which other containers may meet it. */
+  /** Every name and address under which other containers can reach it. */
   hosts: string[];
 }
 
 export interface Containers {
   /**
-   * Every container of the stack, running or not, by name. Throws an AppError (`unavailable`, `upstream`) when the runtime does not answer
-   * or answers wrongly.
+   * Every container of the stack, running or not, by name. Throws an AppError (`unavailable`,
+   * `upstream`) when the runtime does not answer or sends an invalid response.
    */
   list(): Promise<Container[]>;
 }
 
-/** What a TLS endpoint shows to a client that connects to it now. */
+/** What a TLS endpoint presents to a client that connects now. */
 export interface TlsEndpoint {
-  /** Shown to people: `https://cot.example.org`. */
+  /** Displayed to people: `https://cot.example.org`. */
   name: string;
   host: string;
   port: number;
-  /** Where to connect to, when not to what the name leads to. */
+  /** The address to connect to, when it isn't the one that the name resolves to. */
   address?: string;
-  /** Which authorities count: `public` those of the system, `own` these and the stack's own CA. */
+  /** The trusted authorities: `public` those of the system, `own` these and the stack's own CA. */
   trust: 'public' | 'own';
 }
 
 export interface TlsState {
-  /** False when no certificate was seen; `error` then says why. */
+  /** False when no certificate was received; `error` then gives the reason. */
   reachable: boolean;
-  /** True when the chain leads to an authority that counts, the certificate is valid now and is made out to the host. */
+  /**
+   * True when the chain leads to a trusted authority, and the certificate is valid now and issued
+   * to the host.
+   */
   trusted: boolean;
-  /** Why it is not reachable or not trusted, in words. */
+  /** Why it is not reachable or not trusted, as a phrase for people. */
   error: string | undefined;
   /** ISO 8601; undefined when not reachable. */
   expires_at: string | undefined;
@@ -144,12 +151,15 @@ export interface TlsState {
 }
 
 export interface TlsEndpoints {
-  /** Connects, looks at the certificate, and closes. Never rejects; gives up after a few seconds. */
+  /**
+   * Connects, inspects the certificate, and closes. Never rejects; gives up after a few seconds.
+   */
   inspect(endpoint: TlsEndpoint): Promise<TlsState>;
 }
 
 /**
- * Static files that ship with Holdfast (scripts and style sheets of its pages); nothing is fetched from elsewhere.
+ * Static files that ship with Holdfast (scripts and style sheets of its pages); nothing is fetched
+ * from elsewhere.
  */
 export interface Asset {
   body: Uint8Array<ArrayBuffer>;
@@ -161,23 +171,24 @@ export interface Assets {
   read(name: string): Promise<Asset | undefined>;
 }
 
-/** Where newer releases of the parts are announced. */
+/** The feed of newer releases of the services. */
 export interface ReleaseFeed {
   /**
-   * The newest release of a product within a cycle (`postgresql`, `16`); undefined when the feed does not know it.
-   * Throws an AppError: `unavailable` without network, `upstream` when the feed answers wrongly.
+   * The newest release of a product within a cycle (`postgresql`, `16`); undefined when the feed
+   * does not know it. Throws an AppError: `unavailable` without network, `upstream` when the feed
+   * sends an invalid response.
    */
   newest(product: string, cycle: string): Promise<string | undefined>;
 }
 
-/** What this feature asks of the outside, by the names in Deps. */
+/** What this feature needs from outside, by the names in Deps. */
 export interface HostPorts {
   logFiles: LogFiles;
   assets: Assets;
   process: ProcessStatus;
 }
 
-/** What health alone looks at. */
+/** Used by health only. */
 export interface MachinePorts {
   disks: Disks;
   tls: TlsEndpoints;

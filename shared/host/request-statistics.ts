@@ -1,4 +1,4 @@
-// How many HTTP requests were answered, how, and in what time.
+// Counts HTTP requests by method, status and duration.
 
 type Maybe<T> = T | Promise<T>;
 
@@ -14,7 +14,10 @@ export interface RequestFigures {
   answered: AnsweredRequests[];
   /** Upper limits of the duration, in seconds. */
   limits: number[];
-  /** How many took at most each limit and longer than the one before; one more for what took longer than all. */
+  /**
+   * Requests per bucket: at most this limit and longer than the one before. One more bucket counts
+   * those longer than all limits.
+   */
   counts: number[];
   sumSeconds: number;
 }
@@ -28,12 +31,12 @@ export interface RequestCounter {
   answered(method: string, status: number, seconds: number): void;
 }
 
-/** Counts requests in memory. Counting is on the way of every request: it allocates nothing. */
+/** Counts requests in memory. Every request passes through here, so counting allocates nothing. */
 export interface MemoryRequestStatistics extends RequestStatistics, RequestCounter {
   figures(): RequestFigures;
 }
 
-/** The methods that are told apart; the first place is for all others. */
+/** The methods that have a counter of their own; index 0 counts all others. */
 const METHODS = ['other', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const STATUSES = 600;
 /** Seconds. */

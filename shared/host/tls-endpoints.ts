@@ -1,4 +1,5 @@
-// Looks at the certificates of TLS endpoints with Node's own TLS client; nothing is sent but the handshake.
+// Inspects the certificates of TLS endpoints with Node's own TLS client; nothing is sent but the
+// handshake.
 
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -8,17 +9,21 @@ import { checkServerIdentity, connect, getCACertificates, type TLSSocket } from 
 import { codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { TlsEndpoint, TlsEndpoints, TlsState } from './port.ts';
 
-/** What a server showed (DER), and the code of the error with which OpenSSL refused it. Or why there was nothing. */
+/**
+ * The certificate that a server presented (DER) with the error code of OpenSSL's refusal, or why
+ * there was none.
+ */
 type Sight = { raw: Buffer; refusal: string | undefined } | { failure: string };
-/** The stack's own authorities, or why they cannot be had. */
+/** The stack's own authorities, or why they can't be read. */
 type Own = { pem?: string; problem?: string };
 
 const UNKNOWN_AUTHORITY = /^(UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIG)|SELF_SIGNED_CERT_IN_CHAIN)/;
 const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST)$/;
 
 /**
- * TLS endpoints as a client on this machine sees them. The own CA is read anew each time; without one, `own` is `public`.
- * Each error is a predicate whose subject is the endpoint: "expired on 2026-01-02", "refuses connections on port 443".
+ * Inspects TLS endpoints as a client on this machine. The own CA is read again each time; without
+ * one, `own` means `public`. Each error is a predicate whose subject is the endpoint: "expired on
+ * 2026-01-02", "refuses connections on port 443".
  */
 export function tlsEndpoints(options: { ownCaFile: string | undefined; withinMs?: number }): TlsEndpoints {
   const { ownCaFile, withinMs = 5000 } = options;
@@ -31,7 +36,7 @@ export function tlsEndpoints(options: { ownCaFile: string | undefined; withinMs?
       const sight = await lookAt(endpoint, own, limit.signal, `within ${withinMs / 1000} s`);
       return 'failure' in sight ? unreachable(sight.failure) : judge(endpoint.host, sight, own);
     } catch (error) {
-      return unreachable(`cannot be inspected: ${messageOf(error)}`);
+      return unreachable(`can't be inspected: ${messageOf(error)}`);
     } finally {
       clearTimeout(timer);
     }
@@ -44,9 +49,9 @@ async function readOwn(file: string, limit: AbortSignal): Promise<Own> {
   try {
     const late = once(limit, 'abort').then(() => Promise.reject(new Error('its file system does not answer')));
     const pem = await Promise.race([readFile(file, 'utf8'), late]);
-    return new X509Certificate(pem).ca ? { pem } : { problem: `the CA file ${file} holds no CA certificate` };
+    return new X509Certificate(pem).ca ? { pem } : { problem: `the CA file ${file} contains no CA certificate` };
   } catch (error) {
-    return { problem: `the CA file ${file} cannot be read (${codeOf(error) ?? messageOf(error)})` };
+    return { problem: `the CA file ${file} can't be read (${codeOf(error) ?? messageOf(error)})` };
   }
 }
 
@@ -58,12 +63,13 @@ function lookAt(endpoint: TlsEndpoint, own: Own, limit: AbortSignal, within: str
     let finished = false;
     let failure = `does not answer on port ${endpoint.port} ${within}`;
     const look = (refusal: string | undefined): void => {
-      // Not getPeerX509Certificate: it takes the certificate out of the connection, and Node's own check finds none.
+      // Not getPeerX509Certificate: it takes the certificate out of the connection, and Node's own
+      // check finds none.
       sight = { raw: socket.getPeerCertificate().raw, refusal };
     };
-    socket.on('connect', () => (failure = `accepts connections on port ${endpoint.port} and says nothing ${within}`));
-    // Comes within the handshake, after verification, with or without a stapled response. A server of TLS 1.2 that
-    // demands a client certificate breaks the handshake off right after it.
+    socket.on('connect', () => (failure = `accepts connections on port ${endpoint.port} but sends nothing ${within}`));
+    // Fires within the handshake, after verification, with or without a stapled response. A TLS 1.2
+    // server that demands a client certificate aborts the handshake right after it.
     socket.on('OCSPResponse', () => look(refusalSoFar(socket)));
     socket.on('secureConnect', () => {
       finished = true;
@@ -86,21 +92,22 @@ function lookAt(endpoint: TlsEndpoint, own: Own, limit: AbortSignal, within: str
 }
 
 function open({ host, port, address = host }: TlsEndpoint, ownPem: string | undefined): TLSSocket {
-  // An own authority may be an intermediate one, as TAK Server's scripts make it: that it is in the file is enough.
+  // An own authority may be an intermediate one, as TAK Server's scripts make it: being in the file
+  // is enough.
   const own = { ca: [...getCACertificates('default'), ownPem ?? ''], allowPartialTrustChain: true };
   const servername = isIP(host) === 0 ? host : '';
   const options = { host: address, port, servername, rejectUnauthorized: false, requestOCSP: true };
   return connect(ownPem === undefined ? options : { ...options, ...own });
 }
 
-/** Before the end of the handshake, `authorizationError` is not set yet; Node takes it from here. */
+/** authorizationError` is not set before the end of the handshake; Node reads it from here. */
 function refusalSoFar(socket: TLSSocket): string | undefined {
   const { _handle: handle } = socket as unknown as { _handle: { verifyError(): Error | null | undefined } };
   const error = handle.verifyError() ?? undefined;
   return error && (codeOf(error) ?? error.message);
 }
 
-/** How a server says that it wants a client certificate: an alert, or a closed connection. */
+/** The ways in which a server demands a client certificate: an alert, or a closed connection. */
 function isRefusal(error: Error): boolean {
   const code = codeOf(error) ?? '';
   return code === 'ECONNRESET' || code === 'EPIPE' || /ALERT/.test(code);
@@ -109,12 +116,12 @@ function isRefusal(error: Error): boolean {
 function describeFailure({ host, port }: TlsEndpoint, error: Error & { reason?: string }): string {
   const code = codeOf(error) ?? '';
   if (code === 'ECONNREFUSED') return `refuses connections on port ${port}`;
-  if (code === 'ENOTFOUND') return `has a host name that is not known: ${host}`;
-  if (code === 'EAI_AGAIN') return `has a host name that no name server answers for now: ${host}`;
+  if (code === 'ENOTFOUND') return `has an unknown host name: ${host}`;
+  if (code === 'EAI_AGAIN') return `has a host name that can't be resolved right now: ${host}`;
   if (code === 'ECONNRESET') return `closes the connection on port ${port} without a TLS handshake`;
   if (NOT_TLS.test(code)) return `does not speak TLS on port ${port}`;
   if (code.startsWith('ERR_SSL_')) return `fails at the TLS handshake on port ${port}: ${error.reason ?? code}`;
-  return `cannot be reached on port ${port}: ${error.message === '' ? code : error.message}`;
+  return `can't be reached on port ${port}: ${error.message === '' ? code : error.message}`;
 }
 
 function unreachable(error: string): TlsState {
@@ -146,7 +153,7 @@ function describeRefusal(certificate: X509Certificate, refusal: string | undefin
   if (refusal === 'CERT_NOT_YET_VALID' && validFromDate.getTime() > Date.now())
     return `is not valid before ${day(validFromDate)}`;
   if (!UNKNOWN_AUTHORITY.test(refusal)) return `is not trusted: ${refusal}`;
-  const unless = refusal === 'SELF_SIGNED_CERT_IN_CHAIN' ? '' : ', or does not send the certificates in between';
+  const unless = refusal === 'SELF_SIGNED_CERT_IN_CHAIN' ? '' : ', or does not send the intermediate certificates';
   return `is signed by an unknown authority (${oneLine(issuer)})${unless}`;
 }
 
@@ -154,14 +161,14 @@ function describeOtherHost(certificate: X509Certificate, host: string): string |
   if (checkServerIdentity(host, certificate.toLegacyObject()) === undefined) return undefined;
   const names = certificate.subjectAltName?.split(', ').map((name) => name.replace(/^(DNS|IP Address):/, ''));
   const some = names && [...names.slice(0, 5), ...(names.length > 5 ? [`${names.length - 5} more`] : [])].join(', ');
-  return `is made out to ${some ?? oneLine(certificate.subject) ?? 'no host'}, not to ${host}`;
+  return `is issued to ${some ?? oneLine(certificate.subject) ?? 'no host'}, not to ${host}`;
 }
 
 function day(date: Date): string {
   return date.toISOString().slice(0, 10);
 }
 
-/** A distinguished name, of which Node puts each part on a line. */
+/** Joins the parts of a distinguished name, which Node puts on separate lines. */
 function oneLine(name: string | undefined): string | undefined {
   return name === undefined || name === '' ? undefined : name.split('\n').join(', ');
 }

@@ -1,4 +1,5 @@
-// Reads the settings and the thresholds of a process from its layers and from monitor/config/thresholds.yml.
+// Reads the settings and thresholds of a process from its layers and from
+// monitor/config/thresholds.yml.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
@@ -19,12 +20,18 @@ export interface Configuration extends LoadedSettings {
 
 export const THRESHOLDS_FILE = 'monitor/config/thresholds.yml';
 
-/** Everything that a start needs to know, with every problem of both sources. `home` is the root of the release. */
+/**
+ * Everything that a start needs to know, with every problem of both sources. `home` is the root of
+ * the release.
+ */
 export function readConfiguration(home: string, layers: readonly Layer[], mode: Mode): Configuration {
   return configurationOf(layers, mode, () => readFileSync(join(home, THRESHOLDS_FILE), 'utf8'));
 }
 
-/** The same from a text of the thresholds that is had elsewhere; an error of `thresholdsText` becomes a problem. */
+/**
+ * The same, from thresholds text that the caller already has. An error of `thresholdsText` becomes
+ * a problem.
+ */
 export function configurationOf(layers: readonly Layer[], mode: Mode, thresholdsText: () => string): Configuration {
   const loaded = loadSettings(layers, mode);
   const file = parseThresholds(thresholdsText);
@@ -35,35 +42,36 @@ export function configurationOf(layers: readonly Layer[], mode: Mode, thresholds
 function parseThresholds(thresholdsText: () => string): { document: unknown; problems: Problem[] } {
   try {
     const text = thresholdsText();
-    // Unchanged, as nearly everywhere: parsing it would be a tenth of the start.
+    // The shipped text is used unchanged almost everywhere, and parsing it would be a tenth of the
+    // start.
     if (text === SHIPPED_THRESHOLDS) return { document: undefined, problems: [] };
     return { document: parse(text) as unknown, problems: [] };
   } catch (error) {
     const message = messageOf(error).split('\n')[0];
-    const remedy = 'correct the file, or get the shipped one back with: git checkout monitor/config/thresholds.yml';
+    const remedy = 'correct the file, or restore the shipped one: git checkout monitor/config/thresholds.yml';
     return {
       document: undefined,
-      problems: [{ name: THRESHOLDS_FILE, value: undefined, message: `cannot be read: ${message}`, remedy }],
+      problems: [{ name: THRESHOLDS_FILE, value: undefined, message: `can't be read: ${message}`, remedy }],
     };
   }
 }
 
 const LARGEST_BYTES = 1_000_000;
 
-/** Compares the files that the settings came from with what was read at the start. */
+/** Compares the files that the settings came from with the values read at the start. */
 export interface ConfigurationStart {
   /** The root of the release. */
   home: string;
   layers: readonly Layer[];
   mode: Mode;
-  /** Where the env file is, or would be; undefined where there can be none. */
+  /** Where the env file is or would be; undefined when there can't be one. */
   envFile: string | undefined;
   thresholds: Thresholds;
 }
 
 /**
- * A file may hang (a dead network drive): then there is one look that hangs, however often it is asked for. Whoever asks while one
- * goes on is told by the next, for the file may have changed since it was read.
+ * A file can hang (a dead network drive), so at most one check runs at a time. A caller that
+ * arrives during a check gets the next one, because the file may have changed since it was read.
  */
 export function watchConfiguration(start: ConfigurationStart): ConfigurationFiles {
   const thresholdsFile = join(start.home, THRESHOLDS_FILE);
@@ -106,9 +114,9 @@ export function watchConfiguration(start: ConfigurationStart): ConfigurationFile
 }
 
 interface EnvFileNow {
-  /** Undefined where there is no file. */
+  /** Undefined when there is no file. */
   values: Layer['values'] | undefined;
-  /** What the next start would refuse. */
+  /** Settings that the next start would refuse. */
   faults: string[];
 }
 
@@ -122,16 +130,19 @@ async function readEnvFile(path: string | undefined): Promise<EnvFileNow> {
     );
     return { values, faults };
   } catch (error) {
-    return { values: undefined, faults: [`${path} (cannot be read: ${messageOf(error)})`] };
+    return { values: undefined, faults: [`${path} (can't be read: ${messageOf(error)})`] };
   }
 }
 
-/** Undefined where there is none. /dev/null counts as an empty file; whatever else is no file is refused unread. */
+/**
+ * Undefined when there is none. /dev/null counts as an empty file; anything else that isn't a
+ * regular file is refused unread.
+ */
 async function readSmallFile(path: string): Promise<string | undefined> {
   if (path === '/dev/null') return '';
   try {
     const { size, isFile } = await stat(path).then((found) => ({ size: found.size, isFile: found.isFile() }));
-    if (!isFile || size > LARGEST_BYTES) throw new Error(isFile ? 'it is too large' : 'it is no file');
+    if (!isFile || size > LARGEST_BYTES) throw new Error(isFile ? 'it is too large' : "it isn't a regular file");
     return await readFile(path, 'utf8');
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
@@ -139,7 +150,10 @@ async function readSmallFile(path: string): Promise<string | undefined> {
   }
 }
 
-/** The layers as a start would read them now: the env file, anew, where it stood. */
+/**
+ * The layers as a start would read them now: the env file is read again, in its place among the
+ * others.
+ */
 function layersNow(layers: readonly Layer[], envValues: Layer['values'] | undefined): Layer[] {
   const others = layers.filter(({ source }) => source !== 'env file');
   if (envValues === undefined) return others;
@@ -156,7 +170,7 @@ function sameOverrides(a: readonly Layer[], b: readonly Layer[]): boolean {
   return [...names].every((name) => !name.startsWith('MON_') || valueOf(a, name) === valueOf(b, name));
 }
 
-/** Dotted names of the figures that differ. */
+/** Dotted names of the thresholds that differ. */
 function changedFigures(before: object, after: object, path = ''): string[] {
   return Object.entries(after).flatMap(([key, value]: [string, unknown]) => {
     const old = (before as Record<string, unknown>)[key];

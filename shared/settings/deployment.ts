@@ -1,4 +1,5 @@
-// The variables of a deployment: where it is reached, what its containers get, and its passwords.
+// Defines the variables of a deployment: its address, the limits of its containers, and its
+// passwords.
 
 import { isIpAddress } from '@holdfast/kit/addresses';
 import { listOf, memorySize, oneOf, reachableHost, secretText, text, visibleSecret, wholeNumber } from './kinds.ts';
@@ -6,12 +7,12 @@ import { optional, withDefault } from './setting.ts';
 
 const printable = /^[\x20-\x7e]{1,1024}$/;
 const databasePassword = secretText('1 to 1024 printable ASCII characters', printable);
-const longSecret = secretText('32 to 1024 printable ASCII characters without blanks', /^[\x21-\x7e]{32,1024}$/);
-/** As a URL and the video relay's configuration take it without any quoting. */
+const longSecret = secretText('32 to 1024 printable ASCII characters without spaces', /^[\x21-\x7e]{32,1024}$/);
+/** As a URL and the video relay's configuration accept it without quoting. */
 const streamPassword = secretText('letters, digits and . _ -', /^[A-Za-z0-9._-]{1,256}$/);
-/** As certificates have it, and the release's own scripts pass it to openssl. */
+/** As certificates allow it, and as the release's own scripts pass it to openssl. */
 const nameInCertificates = text(
-  '1 to 64 letters (without accents), digits, blanks and . _ -',
+  '1 to 64 letters (without accents), digits, spaces and . _ -',
   /^(?=.{1,64}$)[A-Za-z0-9._-]+( +[A-Za-z0-9._-]+)*$/,
 );
 
@@ -19,7 +20,8 @@ const nameInCertificates = text(
 export const DEPLOYMENT_SETTINGS = {
   SERVER_ADDRESS: optional(reachableHost(), {
     section: 'deployment',
-    about: 'Name or address that phones use to reach this server (embedded default: 127.0.0.1 or the --listen address)',
+    about:
+      'Name or address that devices use to reach this server (embedded default: 127.0.0.1 or the --listen address)',
     example: 'cot.example.org',
   }),
   PUBLIC_ADDRESSES: optional(listOf('addresses', isIpAddress), {
@@ -29,7 +31,7 @@ export const DEPLOYMENT_SETTINGS = {
   }),
   DEPLOY_MODE: optional(oneOf('direct', 'subdomain'), {
     section: 'deployment',
-    about: 'subdomain: public certificates and host names by the reverse proxy; direct: the own CA on one address',
+    about: 'subdomain: public certificates and host names at the reverse proxy; direct: our own CA on one address',
     example: 'subdomain',
   }),
   CORE_ENROLLMENT_PORT: withDefault(wholeNumber(1, 65535), '8446', {
@@ -38,16 +40,16 @@ export const DEPLOYMENT_SETTINGS = {
   }),
   CORE_RELEASE: optional(text('a release such as 5.7-RELEASE-8', /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/), {
     section: 'deployment',
-    about: 'Release of the TAK Server that the images are made of (written by setup.sh; unset in the light stack)',
+    about: 'TAK Server release that the images are built from (written by setup.sh; unset in the light stack)',
     example: '5.7-RELEASE-8',
   }),
   CORE_MEMORY: withDefault(memorySize(1024), '4g', {
     section: 'deployment',
-    about: 'Most memory that the core may use; the heaps of a release are derived from it (containers only)',
+    about: 'Memory limit of the core; a release derives its heaps from it (containers only)',
   }),
   CORE_DATABASE_MEMORY: withDefault(memorySize(512), '2g', {
     section: 'deployment',
-    about: "Most memory that the core's database may use (containers only)",
+    about: "Memory limit of the core's database (containers only)",
   }),
   CERTIFICATE_COUNTRY: withDefault(text('two capital letters, such as AT', /^[A-Z]{2}$/), 'XX', {
     section: 'deployment',
@@ -96,7 +98,7 @@ export const DEPLOYMENT_SETTINGS = {
   }),
   IDENTITY_SECRET_KEY: optional(longSecret, {
     section: 'secrets',
-    about: 'Key of the identity provider, which seals its tokens; with another one they are lost',
+    about: "Key that seals the identity provider's tokens; changing it makes them useless",
     example: 'generated',
   }),
   LDAP_BIND_PASSWORD: optional(secretText(), {
@@ -116,22 +118,23 @@ export const DEPLOYMENT_SETTINGS = {
   }),
   SESSION_KEY: optional(visibleSecret, {
     section: 'secrets',
-    about: 'Key that signs session cookies and API tokens; a new one ends them all',
+    about: 'Key that signs session cookies and API tokens; changing it ends all of them',
     example: 'generated',
   }),
   FLOWS_DB_PASSWORD: optional(databasePassword, {
     section: 'secrets',
-    about: 'Password of the role by which flows read named tables of the core database (holdfast_flows)',
+    about: 'Password of the role that lets flows read named tables of the core database (holdfast_flows)',
     example: 'generated',
   }),
   FLOWS_TOKEN: optional(longSecret, {
     section: 'secrets',
-    about: 'What the reverse proxy shows the flow engine for somebody who is signed in; nobody else has it',
+    about:
+      'Secret with which the reverse proxy vouches for a signed-in person at the flow engine; keep it from everyone else',
     example: 'generated',
   }),
   FLOWS_CREDENTIAL_KEY: optional(longSecret, {
     section: 'secrets',
-    about: 'Key that seals the credentials in flows; with another one they are lost',
+    about: 'Key that seals the credentials in flows; changing it makes them useless',
     example: 'generated',
   }),
   FLOWS_PASSWORD: optional(secretText(), {
@@ -141,17 +144,17 @@ export const DEPLOYMENT_SETTINGS = {
   }),
   VIDEO_PUBLISH_PASSWORD: optional(streamPassword, {
     section: 'secrets',
-    about: 'Password that publishes video at the relay',
+    about: 'Password for publishing video at the relay',
     example: 'generated',
   }),
   VIDEO_READ_PASSWORD: optional(streamPassword, {
     section: 'secrets',
-    about: 'Password that reads video from the relay',
+    about: 'Password for reading video from the relay',
     example: 'generated',
   }),
   IDENTITY_BOOTSTRAP_TOKEN: optional(visibleSecret, {
     section: 'secrets',
-    about: "API token of authentik's first start, by which it is set up",
+    about: "API token of authentik's first start, used to set it up",
     example: 'generated',
   }),
   IDENTITY_ADMIN_PASSWORD: optional(secretText(), {

@@ -1,4 +1,5 @@
-// Renders .env.template and the table of docs/settings.md from the settings table, so that neither can drift.
+// Renders .env.template and the table of docs/settings.md from the settings table, so that neither
+// can drift.
 
 import { type Section, SECTIONS, type Setting } from './setting.ts';
 import { SETTINGS } from './table.ts';
@@ -8,7 +9,7 @@ const HEADER = `# Holdfast settings. Copy this file to .env and set what you nee
 # Thresholds of the monitor: monitor/config/thresholds.yml, each with an override MON_<MODULE>_<KEY>.
 `;
 
-/** The whole text of .env.template: one line per variable, grouped, every one commented with what it does. */
+/** The whole text of .env.template: one commented line per variable, grouped by section. */
 export function renderEnvTemplate(): string {
   const sections = (Object.keys(SECTIONS) as Section[]).map((section) => {
     const lines = inSection(section).map(([name, setting]) => `# ${setting.about}\n${assignment(name, setting)}\n`);

@@ -1,4 +1,5 @@
-// The shapes that a setting's text may have. Each kind parses text, says what it expects, and never echoes the text.
+// Defines the kinds of text a setting may have. Each kind parses text, names what it expects, and
+// never echoes the text.
 
 import { Cron } from 'croner';
 import { z } from 'zod';
@@ -17,14 +18,16 @@ import { parseDatabaseSize } from '@holdfast/kit/format';
 import { readQuartz } from '@holdfast/kit/quartz';
 import { Secret } from '@holdfast/kit/secret';
 
-/** How the text of one setting becomes a value; `expects` completes the sentence "must be ...". */
+/** Turns the text of one setting into a value. `expects` completes the sentence "must be ...". */
 export interface Kind<T> {
   schema: z.ZodType<T, string>;
   expects: string;
   secret: boolean;
 }
 
-/** The schema is made when it is first needed: most settings are unset, and each start would make eighty. */
+/**
+ * Each schema is built on first use: most settings are unset, and every start would build eighty.
+ */
 function kind<T>(expects: string, make: () => z.ZodType<T, string>, secret = false): Kind<T> {
   let made: z.ZodType<T, string> | undefined;
   return {
@@ -40,7 +43,7 @@ function checked(expects: string, accepts: (text: string) => boolean): Kind<stri
   return kind(expects, () => z.string().refine(accepts));
 }
 
-/** Text in which `faultIn` finds no fault; what it finds is part of the refusal, unless it is empty. */
+/** Text in which `faultIn` finds no fault. A non-empty fault becomes part of the refusal. */
 function reasoned(expects: string, faultIn: (text: string) => string | undefined): Kind<string> {
   return kind(expects, () =>
     z.string().superRefine((text, context) => {
@@ -91,7 +94,7 @@ export function memorySize(minMib: number): Kind<string> {
   });
 }
 
-/** One of a few words. */
+/** One of a fixed list of words. */
 export function oneOf<const T extends string>(...words: [T, ...T[]]): Kind<T> {
   const expects = words.length === 1 ? words[0] : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
   return kind(expects, () =>
@@ -114,7 +117,7 @@ export function trueOrFalse(): Kind<boolean> {
   );
 }
 
-/** A host name or an IP address on which to listen; 0.0.0.0 and :: stand for every one. */
+/** A host name or IP address to listen on; 0.0.0.0 and :: mean every interface. */
 export function hostNameOrAddress(): Kind<string> {
   return checked(
     'a host name or an IP address without scheme or port, such as 127.0.0.1',
@@ -122,7 +125,7 @@ export function hostNameOrAddress(): Kind<string> {
   );
 }
 
-/** A host name or an IP address that others can use, without scheme and port. */
+/** A host name or IP address that others can use, without scheme and port. */
 export function reachableHost(): Kind<string> {
   return checked(
     'a host name or an IP address without scheme or port, such as cot.example.org',
@@ -130,7 +133,10 @@ export function reachableHost(): Kind<string> {
   );
 }
 
-/** A URL with one of the given schemes (`https`, `ldap`). It is shown, so it must not carry a user or a password. */
+/**
+ * A URL with one of the given schemes (`https`, `ldap`). It is displayed, so it must not carry a
+ * user or password.
+ */
 export function url(...schemes: [string, ...string[]]): Kind<string> {
   return checked(`${urlWords(schemes)}, without user and password`, (text) => {
     return isUrl(text, schemes) && new URL(text).username === '' && new URL(text).password === '';
@@ -138,7 +144,8 @@ export function url(...schemes: [string, ...string[]]): Kind<string> {
 }
 
 /**
- * A URL below which a key is sent: https, or http to this machine alone; a slash at its end is dropped.
+ * The base URL of a service that receives a key: https, or http on this machine only. A trailing
+ * slash is dropped.
  */
 export function keyedUrl(): Kind<string> {
   const expects = `${urlWords(['https', 'http'])}, without user, password, query and fragment`;
@@ -149,7 +156,7 @@ function keyedUrlFault(text: string): string | undefined {
   if (!url('https', 'http').schema.safeParse(text).success || /[?#]/.test(text)) return '';
   const { protocol, hostname } = new URL(text);
   if (protocol === 'https:' || isLoopbackHost(hostname)) return undefined;
-  return 'http:// would send the key over the network unencrypted, and is for a server on this machine only';
+  return 'http:// would send the key over the network unencrypted; use it only for a server on this machine';
 }
 
 /** A URL of something that can be switched off. */
@@ -158,7 +165,7 @@ export function urlOrOff(...schemes: [string, ...string[]]): Kind<string> {
   return checked(`off, or ${address.expects}`, (text) => text === 'off' || address.schema.safeParse(text).success);
 }
 
-/** A URL that may carry a password: shown as set or unset only. */
+/** A URL that may carry a password: displayed only as set or unset. */
 export function secretUrl(...schemes: [string, ...string[]]): Kind<Secret> {
   return kind(
     `${urlWords(schemes)}, with a user before any password and its special characters as %XX`,
@@ -219,7 +226,7 @@ export function distinguishedName(): Kind<string> {
   return checked('a distinguished name such as DC=core,DC=holdfast', isDistinguishedName);
 }
 
-/** Who mail comes from; the text is kept as it is. A refusal says why. */
+/** A mail sender; the text is kept as it is. A refusal includes the reason. */
 export function mailSender(): Kind<string> {
   return reasoned('an e-mail address, alone or as Name <address>', (text) => {
     const sender = readSender(text);
@@ -234,7 +241,10 @@ export function text(expects: string, pattern: RegExp): Kind<string> {
 
 const MAX_SECRET_BYTES = 1024;
 
-/** A password, key or token: one line, hidden everywhere, no longer than the identity provider takes. */
+/**
+ * A password, key or token: one line, hidden everywhere, no longer than the identity provider
+ * accepts.
+ */
 export function secretText(
   expects = `one line of at most ${MAX_SECRET_BYTES} bytes without control characters`,
   pattern = /^[^\p{Cc}]{1,1024}$/u,
@@ -251,13 +261,16 @@ export function secretText(
   );
 }
 
-/** A secret that stands in a header or a URL. */
-export const visibleSecret = secretText('printable ASCII characters without blanks', /^[\x21-\x7e]{1,1024}$/);
+/** A secret that is part of a header or a URL. */
+export const visibleSecret = secretText('printable ASCII characters without spaces', /^[\x21-\x7e]{1,1024}$/);
 
 const QUARTZ =
   'a Quartz schedule "second minute hour day-of-month month day-of-week [year]" with ? in one day field, such as 0 0 3 * * ?';
 
-/** A seconds-first Quartz expression that fires at least once from now on. A refusal says why. */
+/**
+ * A seconds-first Quartz expression that fires at least once from now on. A refusal includes the
+ * reason.
+ */
 export function quartzSchedule(): Kind<string> {
   return reasoned(QUARTZ, scheduleFault);
 }
@@ -269,6 +282,6 @@ function scheduleFault(text: string): string | undefined {
     const schedule = new Cron(pattern, { alternativeWeekdays: true, paused: true });
     return schedule.nextRun() === null ? 'it never fires again' : undefined;
   } catch (error) {
-    return `it cannot be read: ${messageOf(error)}`;
+    return `it can't be read: ${messageOf(error)}`;
   }
 }

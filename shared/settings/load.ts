@@ -1,4 +1,5 @@
-// Reads layers of variables (first one wins, empty means unset) into settings, or lists every problem at once.
+// Reads layers of variables into settings (first one wins, empty means unset), or lists every
+// problem at once.
 
 import { z } from 'zod';
 import { nearestName } from '@holdfast/kit/text';
@@ -6,7 +7,7 @@ import { type Mode, settingRules } from './rules.ts';
 import { type Problem, SECTIONS } from './setting.ts';
 import { isSettingName, SETTING_NAMES, type SettingName, SETTINGS, type Settings } from './table.ts';
 
-/** Where a value came from, as people read it. */
+/** Where a value came from, as displayed to people. */
 export type Source = 'command line' | 'environment' | 'env file' | 'generated' | 'stack' | 'default' | 'unset';
 
 /** Variables from one place, by name. */
@@ -21,7 +22,7 @@ export interface LoadedSettings {
   problems: Problem[];
 }
 
-/** The value that the first layer gives to `name`; empty and blank values count as unset. */
+/** The value of `name` in the first layer that has one. Empty and blank values count as unset. */
 export function pick(layers: readonly Layer[], name: string): { value: string; source: Source } | undefined {
   for (const layer of layers) {
     const value = layer.values[name];
@@ -31,8 +32,9 @@ export function pick(layers: readonly Layer[], name: string): { value: string; s
 }
 
 /**
- * Parses every variable of the table. With problems, `settings` holds what could be parsed and must not be used.
- * `mode` decides the rules that span variables: the container stack needs more than the embedded one.
+ * Parses every variable of the table. When there are problems, `settings` is incomplete and must
+ * not be used. `mode` selects the rules that span variables: the container stack requires more than
+ * the embedded one.
  */
 export function loadSettings(layers: readonly Layer[], mode: Mode): LoadedSettings {
   const problems: Problem[] = [];
@@ -73,7 +75,7 @@ function badValue(name: SettingName, value: string, reason: string | undefined):
   };
 }
 
-/** Names in an env file that nothing reads, each with the known name that may be meant. */
+/** Names in an env file that no setting has, each with the known name that may be meant. */
 export function unknownNames(names: readonly string[]): { name: string; meant: string | undefined }[] {
   return names
     .filter((name) => !isSettingName(name) && !name.startsWith('MON_'))
@@ -81,13 +83,14 @@ export function unknownNames(names: readonly string[]): { name: string; meant: s
 }
 
 /**
- * The .env format: NAME=value lines with # comments, values plain, in single quotes (literal) or in double quotes
- * (\n, \t, \", \\ and \$ are escapes). A $ stands for itself here; Docker Compose would put a variable in its place, so
- * a value with a $ belongs in single quotes, which both read alike.
+ * Parses the .env format: NAME=value lines with # comments. Values are plain, in single quotes
+ * (literal) or in double quotes (
+ * , \t, \", \\ and \$ are escapes). A $ is literal here, but Docker Compose expands it, so a value
+ * with a $ belongs in single quotes, which both read alike.
  */
 export interface EnvFile {
   values: Record<string, string>;
-  /** Lines that cannot be read, by number. */
+  /** Lines that can't be read, by number. */
   problems: { line: number; message: string }[];
 }
 
@@ -107,9 +110,9 @@ export function parseEnvFile(text: string): EnvFile {
     if (line === '' || line.startsWith('#')) continue;
     const assignment = ASSIGNMENT.exec(line);
     const value = assignment ? unquote(assignment[2] ?? '') : undefined;
-    if (assignment === null) file.problems.push({ line: index + 1, message: 'is not NAME=value' });
+    if (assignment === null) file.problems.push({ line: index + 1, message: "isn't NAME=value" });
     else if (value === undefined)
-      file.problems.push({ line: index + 1, message: 'has a quote that is not closed on its line, or text behind it' });
+      file.problems.push({ line: index + 1, message: "has a quote that isn't closed on its line, or text after it" });
     else file.values[assignment[1] ?? ''] = value;
   }
   return file;
@@ -124,7 +127,10 @@ function unquote(text: string): string | undefined {
   return text.replace(/(^|\s)#.*$/, '').trim();
 }
 
-/** The settings in force as a person may see them: where each came from, secrets only as set or unset. */
+/**
+ * The effective settings as a person may see them: the source of each, and secrets only as set or
+ * unset.
+ */
 export interface SettingView {
   name: SettingName;
   section: string;
@@ -156,8 +162,8 @@ function shown(name: SettingName, settings: Settings): SettingView['value'] {
 }
 
 /**
- * The variable in which a supervisor hands the layers to the processes that it starts. Without it (containers), a process
- * reads the environment itself.
+ * The variable in which a supervisor hands the layers to the processes that it starts. Without it
+ * (containers), a process reads the environment itself.
  */
 export const HANDOVER_VARIABLE = 'HOLDFAST_HANDOVER';
 
@@ -169,13 +175,16 @@ export const handoverSchema = z.object({
       values: z.record(z.string(), z.string()),
     }),
   ),
-  /** Where the env file is, or would be. */
+  /** Where the env file is or would be. */
   envFile: z.string().optional(),
-  /** Directories of the stack whose file systems are watched, besides those that settings name. */
+  /**
+   * Directories of the stack whose file systems are watched, in addition to those that settings
+   * name.
+   */
   dataPlaces: z.array(z.string()).optional(),
-  /** The Compose project of the stack, whose containers are watched. */
+  /** The Compose project whose containers are watched. */
   composeProject: z.string().optional(),
-  /** The address of --listen with the files of its certificate. */
+  /** The --listen address with its certificate files. */
   tls: z.object({ address: z.string(), certificateFile: z.string(), keyFile: z.string() }).optional(),
 });
 
@@ -194,7 +203,10 @@ export function environmentLayer(environment: NodeJS.ProcessEnv): Layer & { valu
   return { source: 'environment', values: Object.fromEntries(entries) };
 }
 
-/** What workerd has to know: that somebody may vacuum, but not as whom, for the Node host does it. */
+/**
+ * The settings that workerd needs: it learns that full vacuum is available, but not the owner's
+ * URL, which only the Node host uses.
+ */
 export function forWorkerd(handover: Handover): Handover {
   const name = 'CORE_DATABASE_OWNER_URL';
   const kept = (values: Record<string, string>): Record<string, string> =>

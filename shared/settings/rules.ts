@@ -1,4 +1,5 @@
-// Rules that span several variables. A variable that is wrong by itself is not judged a second time.
+// Checks rules that span several variables. A variable that is already invalid by itself is
+// skipped.
 
 import { isIpAddress } from '@holdfast/kit/addresses';
 import { basesOf, basesOverlap, CORE_BASE } from '@holdfast/kit/directory';
@@ -9,8 +10,8 @@ import type { Problem } from './setting.ts';
 import type { SettingName, Settings } from './table.ts';
 
 /**
- * How the stack runs; in containers it needs an address and a mode, the embedded one brings its own. `light`: containers with
- * the embedded core and identity provider.
+ * How the stack runs. Containers need an address and a mode; the embedded stack brings its own.
+ * `light`: containers with the embedded core and identity provider.
  */
 export type Mode = 'embedded' | 'container' | 'light';
 
@@ -52,7 +53,7 @@ function retentionUnit(settings: Settings, mode: Mode): Problem[] {
       problem(
         'CORE_RETENTION_UNIT',
         undefined,
-        `must be set, because ${used} is: a core that reads seconds would take 30 days for 30 seconds, and delete nearly everything`,
+        `must be set, because ${used} is: a core that counts seconds would read 30 days as 30 seconds and delete nearly everything`,
         'set CORE_RETENTION_UNIT=seconds for a TAK Server release, CORE_RETENTION_UNIT=days for the embedded core',
       ),
     ];
@@ -81,7 +82,7 @@ function cronOfRelease({ RETENTION_CRON: cron }: Settings): Problem[] {
     problem(
       'RETENTION_CRON',
       cron,
-      `cannot be given to the core: ${fault}`,
+      `can't be given to the core: ${fault}`,
       `leave the year out, such as RETENTION_CRON=${DEFAULT_SCHEDULE}, or remove it`,
     ),
   ];
@@ -93,7 +94,7 @@ function twoPorts({ API_PORT: api, PORTAL_PORT: portal }: Settings): Problem[] {
     problem(
       'PORTAL_PORT',
       String(portal),
-      'is the port of API_PORT as well, and console and portal cannot both listen there',
+      "is also the port of API_PORT; console and portal can't both listen there",
       'set PORTAL_PORT or API_PORT to another port that is free; without a value they are 3000 and 8080',
     ),
   ];
@@ -106,24 +107,24 @@ function twoGroups(settings: Settings): Problem[] {
     problem(
       'VIEWER_GROUP',
       settings.VIEWER_GROUP,
-      'is the same group as ADMIN_GROUP, so that every reader would be an administrator',
+      'is the same group as ADMIN_GROUP, so every viewer would be an administrator',
       'give the two different names',
     ),
   ];
 }
 
-/** Groups that have rights of their own: whoever may only read must not get them. */
+/** Groups with rights of their own, which read-only people must not get. */
 const ADMINISTRATING = [ADMIN_ROLE_GROUP, PROVIDER_ADMINS];
 
 function groupsOfOthers({ ADMIN_GROUP: admins, VIEWER_GROUP: viewers }: Settings): Problem[] {
   const problems: Problem[] = [];
   const taken = ADMINISTRATING.find((name) => name.toLowerCase() === viewers?.toLowerCase());
   if (taken !== undefined) {
-    const message = `is the group ${taken}, so that every reader would be an administrator`;
-    problems.push(problem('VIEWER_GROUP', viewers, message, 'give readers a group of their own'));
+    const message = `is the group ${taken}, so every viewer would be an administrator`;
+    problems.push(problem('VIEWER_GROUP', viewers, message, 'give viewers a group of their own'));
   }
   if (admins !== ADMIN_ROLE_GROUP && admins?.toLowerCase() === ADMIN_ROLE_GROUP.toLowerCase()) {
-    const message = `is ${ADMIN_ROLE_GROUP} in another spelling, by which the core would not know it`;
+    const message = `is another spelling of ${ADMIN_ROLE_GROUP}, which the core would not recognize`;
     problems.push(
       problem('ADMIN_GROUP', admins, message, `write ADMIN_GROUP=${ADMIN_ROLE_GROUP}, or choose another name`),
     );
@@ -136,7 +137,7 @@ function twoBases({ LDAP_BASE_DN: givenCore, LDAP_WEB_BASE_DN: given }: Settings
   if (!basesOverlap({ core, web })) return [];
   const why = 'an enrollment password would then open the API';
   if (given !== undefined) {
-    const message = `is not apart from LDAP_BASE_DN (${core}): ${why}`;
+    const message = `overlaps LDAP_BASE_DN (${core}): ${why}`;
     return [
       problem(
         'LDAP_WEB_BASE_DN',
@@ -146,11 +147,11 @@ function twoBases({ LDAP_BASE_DN: givenCore, LDAP_WEB_BASE_DN: given }: Settings
       ),
     ];
   }
-  const message = `leaves no name for the base of our own sign-in beside it: ${why}`;
+  const message = `leaves no name for a separate base for our own sign-in: ${why}`;
   return [problem('LDAP_BASE_DN', core, message, 'set LDAP_WEB_BASE_DN to a base that is apart from it')];
 }
 
-/** No authority gives a public certificate for anything else, and an address has no hosts below it. */
+/** No CA issues a public certificate for anything else, and an IP address has no subdomains. */
 function publicName({ SERVER_ADDRESS: name, DEPLOY_MODE: deployed }: Settings, mode: Mode): Problem[] {
   if (mode === 'embedded' || deployed !== 'subdomain' || name === undefined) return [];
   if (!isIpAddress(name) && name.includes('.')) return [];
@@ -158,20 +159,20 @@ function publicName({ SERVER_ADDRESS: name, DEPLOY_MODE: deployed }: Settings, m
     problem(
       'SERVER_ADDRESS',
       name,
-      'is no public name, which DEPLOY_MODE=subdomain needs for its certificates',
+      'is not a public name, which DEPLOY_MODE=subdomain needs for its certificates',
       'set SERVER_ADDRESS to a name such as cot.example.org, or choose direct mode: DEPLOY_MODE=direct',
     ),
   ];
 }
 
-/** Scripts of a release take it out of an XML file by searching the text. */
+/** Scripts of a release extract it from an XML file with a text search. */
 function passwordOfRelease({ CORE_DB_PASSWORD: password }: Settings, mode: Mode): Problem[] {
   if (mode !== 'container' || password === undefined || !/[\s&<>"'\\]/.test(password.reveal())) return [];
   return [
     problem(
       'CORE_DB_PASSWORD',
       undefined,
-      `has a blank or one of & < > " ' \\, which the scripts of a TAK Server release cannot read`,
+      `contains a space or one of & < > " ' \\, which the scripts of a TAK Server release can't read`,
       'set it to letters, digits and other signs, and give the role martiuser the same: ALTER ROLE martiuser PASSWORD',
     ),
   ];
@@ -194,7 +195,7 @@ function needed(settings: Settings, mode: Mode): Problem[] {
     .map(([name, remedy]) => problem(name, undefined, 'must be set in the container stack', remedy));
 }
 
-/** What is set, if need be badly; a bad one is reported by itself. */
+/** The value as set, even an invalid one, which is reported by itself. */
 type IsSet = (name: SettingName) => boolean;
 
 function waysForEmail({ ALERT_EMAIL_TO: to }: Settings, isSet: IsSet): Problem[] {
@@ -204,7 +205,7 @@ function waysForEmail({ ALERT_EMAIL_TO: to }: Settings, isSet: IsSet): Problem[]
       problem(
         'ALERT_EMAIL_TO',
         to.join(','),
-        'needs a way to send e-mail, and neither SMTP_URL nor RESEND_API_KEY is set: no alert would arrive',
+        'needs a way to send email, but neither SMTP_URL nor RESEND_API_KEY is set: no alert would arrive',
         'set SMTP_URL, such as smtp://user:password@mail.example.org:587, or RESEND_API_KEY; or remove ALERT_EMAIL_TO',
       ),
     ];
@@ -260,8 +261,8 @@ const WANTED_LENGTH: Partial<Record<SettingName, number>> = {
 };
 
 /**
- * Secrets that are accepted although they are easier to guess than they should be: a start says so, and goes on.
- * Each secret that is shorter than it should be, with the length that is wanted; never the secret itself.
+ * Finds secrets that are accepted although they are shorter than recommended: a start warns about
+ * them and continues. Each comes with the recommended length, never with the secret itself.
  */
 export function shortSecrets(settings: Settings): { name: SettingName; length: number }[] {
   return Object.entries(WANTED_LENGTH).flatMap(([key, length]) => {
@@ -277,7 +278,10 @@ export function weakSecrets(settings: Settings): string[] {
   return shortSecrets(settings).map(({ name, length }) => `${name} is short; use at least ${length} characters`);
 }
 
-/** What programs and manuals of this field set, at least as long as a password must be; in lower case. */
+/**
+ * Default passwords of programs and manuals in this field that are as long as a password must be,
+ * in lower case.
+ */
 export const PUBLISHED = new Set([
   'atakatakatak',
   'atakatakatakatak',
@@ -306,10 +310,16 @@ export const PUBLISHED = new Set([
   'correct horse battery staple',
   'correcthorsebatterystaple',
 ]);
-/** Said in manuals too, and easily lengthened: what is nothing but repetitions of one is refused as well. */
+/**
+ * Words from manuals that are easily lengthened: a password that only repeats one is refused as
+ * well.
+ */
 export const PUBLISHED_WORDS = ['atakatak', 'atak', 'takserver', 'pass4marti', 'password', 'changeme', 'admin'];
 
-/** True for what manuals and programs of this field publish as a password, and for what is made of such words alone. */
+/**
+ * True for passwords that manuals and programs of this field publish, and for repetitions of such
+ * words.
+ */
 export function isPublishedPassword(password: string): boolean {
   const lower = password.toLowerCase();
   return PUBLISHED.has(lower) || PUBLISHED_WORDS.some((word) => lower.replaceAll(word, '') === '');

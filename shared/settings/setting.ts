@@ -1,24 +1,26 @@
-// What one variable is, and the sections that they stand in.
+// Defines the shape of one setting and the sections that group them.
 
 import type { Kind } from './kinds.ts';
 
 export const SECTIONS = {
-  retention: 'Retention (nothing is ever deleted while these are unset)',
+  retention: 'Retention (nothing is deleted while these are unset)',
   database: 'Database tuning (needs a restart of the database)',
   deployment: 'Deployment',
   secrets: 'Passwords (generated once and kept when unset)',
   people: 'People and sign-in',
   alerts: 'Alerts',
-  places: 'Where each part stands (set by the stack itself; set one to use a part that stands elsewhere)',
+  places: 'Service addresses (set automatically; override one to use an external service)',
 } as const;
 
 export type Section = keyof typeof SECTIONS;
 
-/** One variable. `initial` is the text used when nothing sets it; without it the value may be undefined. */
+/**
+ * One variable. `initial` is the text used when it is unset; without it the value may be undefined.
+ */
 export interface Setting<T = unknown> {
   kind: Kind<T>;
   section: Section;
-  /** What it does, in one line. */
+  /** Its effect, in one line. */
   about: string;
   /** A good value, for messages and the template. */
   example: string;
@@ -42,8 +44,8 @@ export function withDefault<T>(kind: Kind<T>, initial: string, description: Omit
 }
 
 /**
- * What has to be put right before a start: every problem is listed at once, with its remedy.
- * One thing to put right before the start: which variable, what it holds (secrets as ***), what to do.
+ * A problem to correct before the start. All are listed at once: the variable, its value (secrets
+ * as ***), and the remedy.
  */
 export interface Problem {
   name: string;
@@ -52,7 +54,7 @@ export interface Problem {
   remedy: string;
 }
 
-/** The two lines that a person reads for one problem. */
+/** The two lines that display one problem. */
 export function describeProblem(problem: Problem): string {
   const shown = problem.value === undefined ? problem.name : `${problem.name}=${printable(problem.value)}`;
   return `${shown}: ${problem.message}\n    Remedy: ${problem.remedy}`;
@@ -63,8 +65,12 @@ function printable(value: string): string {
   return oneLine.length > 120 ? `${oneLine.slice(0, 120)}...` : oneLine;
 }
 
-/** The files that the settings came from, compared with what this process has read at its start. */
+/**
+ * Compares the files that the settings came from with the values this process read at its start.
+ */
 export interface ConfigurationFiles {
-  /** Names of the settings and thresholds whose value would be another one after a restart. Values are never told. */
+  /**
+   * Names of the settings and thresholds that a restart would change. Values are never included.
+   */
   changedSinceStart(): Promise<string[]>;
 }

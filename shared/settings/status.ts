@@ -1,31 +1,31 @@
-// The four health levels of the specification, and the figures that decide between them.
+// Defines the four health levels of the specification, and the thresholds that decide between them.
 
 export const STATUSES = ['ok', 'note', 'warning', 'critical'] as const;
 
 export type Status = (typeof STATUSES)[number];
 
-/** 0 for ok, growing with urgency. */
+/** 0 for ok, larger for more urgent. */
 export function urgency(status: Status): number {
   return STATUSES.indexOf(status);
 }
 
-/** The most urgent one; `ok` of none. */
+/** The most urgent one; `ok` for an empty list. */
 export function worstOf(statuses: readonly Status[]): Status {
   return statuses.reduce<Status>((worst, status) => (urgency(status) > urgency(worst) ? status : worst), 'ok');
 }
 
-/** What earlier measurements of the module leave behind. */
+/** State that earlier measurements of the module leave behind. */
 export interface History {
   failuresInRow: number;
-  /** Measurements in a row at `alert_min_level` or worse. */
+  /** Consecutive measurements at `alert_min_level` or worse. */
   pollsInRow: number;
 }
 
 export const NO_HISTORY: History = { failuresInRow: 0, pollsInRow: 0 };
 
 /**
- * The figures that decide when a health module is a warning or critical, as the evaluator reads them.
- * One health module's figures: `interval` and other periods in seconds, thresholds in the unit of the module.
+ * The thresholds that make a health module warning or critical, as the evaluator reads them:
+ * `interval` and other periods in seconds, thresholds in the unit of the module.
  */
 export interface ModuleThresholds {
   interval: number;
@@ -41,13 +41,13 @@ export interface Thresholds {
   /** Tables with fewer dead rows never affect the status of autovacuum. */
   AUTOVACUUM_MIN_DEAD_TUPLES: number;
   modules: Readonly<Record<string, ModuleThresholds>>;
-  /** The variables that have set one; absent where none has. */
+  /** The variables that override a threshold, by threshold. */
   set_by?: readonly string[];
 }
 
 /**
- * The monitor's thresholds: defaults, the file monitor/config/thresholds.yml, and MON_* overrides over both.
- * How one figure may be written.
+ * The monitor's thresholds: defaults, then the file monitor/config/thresholds.yml, then MON_*
+ * overrides.
  */
 export type FigureKind = 'seconds' | 'figure' | 'percentage' | 'count' | 'polls' | 'level';
 
@@ -62,7 +62,10 @@ export const TOP_LEVEL: Record<
   AUTOVACUUM_MIN_DEAD_TUPLES: 'count',
 };
 
-/** What ships: every module with every figure that it knows. `certificates.warning` is days left, and so on. */
+/**
+ * The shipped values: every module with every threshold it has. `certificates.warning` is days
+ * left, and so on.
+ */
 export const DEFAULT_THRESHOLDS: Thresholds = {
   alert_cooldown: 300,
   user_expiry_check_interval: 60,
@@ -95,7 +98,7 @@ export const DEFAULT_THRESHOLDS: Thresholds = {
 
 const IN_PERCENT = ['autovacuum', 'disk'];
 
-/** The kind of a module's figure, by its name. */
+/** The kind of a module's threshold, by its name. */
 export function figureKind(module: string, key: string): FigureKind {
   if (key === 'interval') return 'seconds';
   if (key === 'alert_min_level') return 'level';

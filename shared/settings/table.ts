@@ -1,4 +1,5 @@
-// Every variable of Holdfast, once: the source of .env.template, of docs/settings.md and of the checks at start.
+// Defines every variable of Holdfast once: the source of .env.template, docs/settings.md and the
+// checks at start.
 
 import { isEmailAddress } from '@holdfast/kit/addresses';
 import { DEPLOYMENT_SETTINGS } from './deployment.ts';
@@ -24,26 +25,23 @@ import {
 } from './kinds.ts';
 import { optional, type Setting, withDefault } from './setting.ts';
 
-/**
- * The variables that say where each part stands.
- * Section `places`.
- */
+/** The variables that locate each service. Section `places`. */
 export const PLACE_SETTINGS = {
   UPDATES_URL: withDefault(urlOrOff('https', 'http'), 'https://endoflife.date/api', {
     section: 'places',
-    about: 'Where newer releases of PostgreSQL and Node.js are looked up once in six hours; off: nowhere',
+    about: 'Where to check for newer releases of PostgreSQL and Node.js every six hours; off: never',
   }),
   RESEND_URL: withDefault(keyedUrl(), 'https://api.resend.com', {
     section: 'places',
-    about: 'Where Resend is asked to send e-mail',
+    about: 'Resend API that sends email',
   }),
   TWILIO_URL: withDefault(keyedUrl(), 'https://api.twilio.com', {
     section: 'places',
-    about: 'Where Twilio is asked to send SMS (a region has an address of its own)',
+    about: 'Twilio API that sends SMS (each region has its own address)',
   }),
   BREVO_URL: withDefault(keyedUrl(), 'https://api.brevo.com', {
     section: 'places',
-    about: 'Where Brevo is asked to send SMS',
+    about: 'Brevo API that sends SMS',
   }),
   DATABASE_URL: optional(secretUrl('postgres', 'postgresql'), {
     section: 'places',
@@ -52,17 +50,17 @@ export const PLACE_SETTINGS = {
   }),
   CORE_DATABASE_URL: optional(secretUrl('postgres', 'postgresql'), {
     section: 'places',
-    about: 'The database of the core (cot), as a role that may read it and has pg_monitor',
+    about: 'The database of the core (cot), as a role with read access and pg_monitor',
     example: 'postgres://holdfast_ro:password@127.0.0.1:5432/cot',
   }),
   CORE_DATABASE_OWNER_URL: optional(secretUrl('postgres', 'postgresql'), {
     section: 'places',
-    about: 'The same database as its owner, for vacuum alone',
+    about: 'The same database as its owner, used only for a full vacuum',
     example: 'postgres://martiuser:password@127.0.0.1:5432/cot',
   }),
   CORE_DATABASE_DIR: optional(text('an absolute path', /^\/[^\p{Cc}]{0,4095}$/u), {
     section: 'places',
-    about: 'Directory of that database (PGDATA) as this machine sees it, for the room on its disk',
+    about: 'Directory of that database (PGDATA) as this machine sees it, to measure its free disk space',
     example: '/var/lib/postgresql/data',
   }),
   CORE_API_URL: optional(url('https'), {
@@ -108,17 +106,17 @@ export const PLACE_SETTINGS = {
   LDAP_WEB_BASE_DN: optional(distinguishedName(), {
     section: 'places',
     about:
-      'Base of the directory for our own sign-in, where app passwords do not count (default DC=web beside LDAP_BASE_DN)',
+      "Base of the directory for our own sign-in, where app passwords don't count (default DC=web beside LDAP_BASE_DN)",
     example: 'DC=web,DC=holdfast',
   }),
   CONTAINER_RUNTIME_URL: optional(url('unix', 'http', 'https', 'tcp'), {
     section: 'places',
-    about: 'Container runtime, read only; container health is left out while unset',
+    about: 'Container runtime, read only; container health is skipped while unset',
     example: 'unix:///run/docker.sock',
   }),
   LISTEN_ADDRESS: withDefault(hostNameOrAddress(), '127.0.0.1', {
     section: 'places',
-    about: 'Address on which console, portal and API listen (embedded: 127.0.0.1, and --listen over TLS)',
+    about: 'Listen address of console, portal and API (embedded: 127.0.0.1, and --listen over TLS)',
   }),
   API_PORT: withDefault(wholeNumber(1, 65535), '8080', {
     section: 'places',
@@ -130,7 +128,7 @@ export const PLACE_SETTINGS = {
   }),
   DATA_DIR: optional(text('an absolute path', /^\/[^\p{Cc}]{0,4095}$/u), {
     section: 'places',
-    about: 'Directory for files of our own, such as alerts while the database is away',
+    about: 'Directory for our own files, such as alerts while the database is unavailable',
     example: '/var/lib/holdfast',
   }),
   LOG_DIR: optional(text('an absolute path', /^\/[^\p{Cc}]{0,4095}$/u), {
@@ -142,7 +140,7 @@ export const PLACE_SETTINGS = {
 
 const days = wholeNumber(1, 36500, 'days');
 const groupName = text(
-  'a group name of letters, digits, blanks and . _ -',
+  'a group name of letters, digits, spaces and . _ -',
   /^(?=.{1,64}$)[A-Za-z0-9._-]+( +[A-Za-z0-9._-]+)*$/,
 );
 export const SETTINGS = {
@@ -165,7 +163,7 @@ export const SETTINGS = {
   CORE_RETENTION_UNIT: optional(oneOf('days', 'seconds'), {
     section: 'retention',
     about:
-      'What the core counts: seconds for a TAK Server release, days for the embedded core; needed with any of the above (embedded: set by itself)',
+      'Unit that the core counts in: seconds for a TAK Server release, days for the embedded core; required with any of the above (embedded: set automatically)',
     example: 'days',
   }),
   DB_AUTOVACUUM_SCALE_FACTOR: withDefault(fraction(0, 1), '0.05', {
@@ -189,16 +187,16 @@ export const SETTINGS = {
   }),
   ADMIN_GROUP: withDefault(groupName, 'stack_admin', {
     section: 'people',
-    about: 'Group whose members may do everything',
+    about: 'Group whose members are administrators',
   }),
   VIEWER_GROUP: withDefault(groupName, 'stack_viewer', {
     section: 'people',
-    about: 'Group whose members may read everything',
+    about: 'Group whose members are viewers: they can read everything',
   }),
   USERS_HIDDEN_PREFIXES: withDefault(
     listOf('name prefixes', (part) => /^[A-Za-z0-9._-]{1,64}$/.test(part)),
     'svc_,adm_,ak-outpost-,akadmin',
-    { section: 'people', about: 'Accounts hidden from user management, by the start of their name' },
+    { section: 'people', about: 'Accounts hidden from user management, by name prefix' },
   ),
   KEEP_CLIENT_KEYS: withDefault(trueOrFalse(), 'true', {
     section: 'people',
@@ -206,41 +204,42 @@ export const SETTINGS = {
   }),
   TRUSTED_PROXIES: optional(listOf('addresses or networks', isAddressOrNetwork), {
     section: 'people',
-    about: 'Proxies whose X-Forwarded-For is believed; nobody else is',
+    about: 'Proxies whose X-Forwarded-For is trusted; it is ignored from anyone else',
     example: '172.30.0.2',
   }),
   METRICS_TOKEN: optional(visibleSecret, {
     section: 'people',
-    about: 'Bearer token that may read health, metrics and alerts, nothing else',
+    about: 'Bearer token that can read health, metrics and alerts, nothing else',
     example: 'tGm4Yk2sVq9wXc7Rz5Lb',
   }),
-  ALERT_EMAIL_TO: optional(listOf('e-mail addresses', isEmailAddress), {
+  ALERT_EMAIL_TO: optional(listOf('email addresses', isEmailAddress), {
     section: 'alerts',
-    about: 'Who receives alerts by e-mail; needs SMTP_URL or RESEND_API_KEY',
+    about: 'Recipients of alerts by email; needs SMTP_URL or RESEND_API_KEY',
     example: 'duty@example.org',
   }),
   ALERT_EMAIL_FROM: optional(mailSender(), {
     section: 'alerts',
-    about: 'Sender of alerts (default Holdfast <holdfast@SERVER_ADDRESS>; for Resend one of a domain verified there)',
+    about:
+      'Sender of alerts (default Holdfast <holdfast@SERVER_ADDRESS>; for Resend, an address in a domain verified there)',
     example: 'holdfast@example.org',
   }),
   SMTP_URL: optional(secretUrl('smtp', 'smtps'), {
     section: 'alerts',
-    about: 'Mail server: smtp:// uses STARTTLS when offered, smtps:// TLS from the start',
+    about: 'Mail server: smtp:// uses STARTTLS when offered, smtps:// uses TLS from the start',
     example: 'smtp://user:password@mail.example.org:587',
   }),
   RESEND_API_KEY: optional(secretText(), {
     section: 'alerts',
-    about: 'Send e-mail by Resend instead of SMTP; needs ALERT_EMAIL_FROM',
+    about: 'Send email through Resend instead of SMTP; needs ALERT_EMAIL_FROM',
     example: 're_0123456789',
   }),
   ALERT_SMS_TO: optional(
     listOf('telephone numbers with + and country code', (part) => /^\+[1-9]\d{6,14}$/.test(part)),
-    { section: 'alerts', about: 'Who receives alerts by SMS; needs SMS_PROVIDER', example: '+15551234567' },
+    { section: 'alerts', about: 'Recipients of alerts by SMS; needs SMS_PROVIDER', example: '+15551234567' },
   ),
   SMS_PROVIDER: optional(oneOf('twilio', 'brevo'), {
     section: 'alerts',
-    about: 'Who sends the SMS',
+    about: 'Service that sends the SMS',
     example: 'twilio',
   }),
   TWILIO_ACCOUNT_SID: optional(text('an account SID', /^[A-Za-z0-9]{2,64}$/), {
@@ -251,13 +250,14 @@ export const SETTINGS = {
   TWILIO_AUTH_TOKEN: optional(secretText(), { section: 'alerts', about: 'Twilio token', example: 'from Twilio' }),
   TWILIO_FROM: optional(text('a telephone number or sender name', /^\+?[A-Za-z0-9 ]{3,20}$/), {
     section: 'alerts',
-    about: 'Number or name that the SMS comes from',
+    about: 'Sender number or name of the SMS',
     example: '+15557654321',
   }),
   BREVO_API_KEY: optional(secretText(), { section: 'alerts', about: 'Brevo key', example: 'from Brevo' }),
   HEARTBEAT_URL: optional(secretUrl('https', 'http'), {
     section: 'alerts',
-    about: 'Fetched every minute while the overall status can be computed, so that a dead host is noticed elsewhere',
+    about:
+      'URL fetched every minute while the overall status can be computed, so that an outside service notices a dead host',
     example: 'https://heartbeat.example.org/ping/1234',
   }),
 
@@ -268,7 +268,7 @@ export type SettingName = keyof typeof SETTINGS;
 
 type Values = { readonly [K in SettingName]: (typeof SETTINGS)[K] extends Setting<infer T> ? T : never };
 
-/** The settings in force, parsed and frozen. Unset ones without a default are undefined. */
+/** The effective settings, parsed and frozen. Unset ones without a default are undefined. */
 export type Settings = Values;
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];

@@ -1,4 +1,5 @@
-// Merges thresholds.yml and MON_* variables over the defaults; unknown names and bad values are problems, never ignored.
+// Merges thresholds.yml and MON_* variables over the defaults; unknown names and bad values are
+// problems, never ignored.
 
 import { nearestName } from '@holdfast/kit/text';
 import { type Layer, pick } from './load.ts';
@@ -18,12 +19,12 @@ export interface LoadedThresholds {
   problems: Problem[];
 }
 
-/** One figure that may be set: its place in the file and the variable that overrides it. */
+/** One threshold that can be set: its place in the file and the variable that overrides it. */
 interface Slot {
   variable: string;
   path: string;
   kind: FigureKind;
-  /** Who has set it: the variable, or its place in the file. */
+  /** The source of the value: the variable, or its place in the file. */
   setBy?: string;
   set(value: number | string): void;
 }
@@ -40,8 +41,8 @@ const EXPECTS: Record<FigureKind, string> = {
 };
 
 /**
- * `document` is the parsed YAML of the file called `file` (undefined or null when it is empty).
- * Reads every MON_* variable of `layers`.
+ * Reads every MON_* variable of `layers`. `document` is the parsed YAML of the file called `file`
+ * (undefined or null when it is empty).
  */
 export function loadThresholds(document: unknown, file: string, layers: readonly Layer[]): LoadedThresholds {
   const draft = structuredClone(DEFAULT_THRESHOLDS) as Draft;
@@ -146,8 +147,8 @@ function within(value: number, min: number, max: number): number | undefined {
 }
 
 /**
- * A pair of thresholds keeps the direction of its defaults (critical above or below warning): the other way round, every
- * good value would be critical. Reported for the one of the two that was set last.
+ * A pair of thresholds keeps the direction of its defaults (critical above or below warning);
+ * reversed, every good value would be critical. Reported for the one of the two that was set last.
  */
 function turnedRound(slot: Slot, slots: Slot[], draft: Draft): Problem[] {
   const [, module = '', key = ''] = /^modules\.(\w+)\.(\w*warning)$/.exec(slot.path) ?? [];
@@ -163,7 +164,7 @@ function turnedRound(slot: Slot, slots: Slot[], draft: Draft): Problem[] {
     {
       name: set.setBy ?? set.path,
       value: String(set === slot ? warning : critical),
-      message: `turns ${module} round: warning is ${warning}, critical ${critical}, and critical must be the ${wanted > 0 ? 'larger' : 'smaller'} one`,
+      message: `reverses ${module}: warning is ${warning} and critical is ${critical}, but critical must be the ${wanted > 0 ? 'larger' : 'smaller'} one`,
       remedy: `set ${slot.variable} and ${partner.variable} both, or neither`,
     },
   ];
@@ -174,8 +175,9 @@ function unknownName(name: string, request: string, known: string[], value?: str
   return {
     name,
     value,
-    message: 'is not a threshold that Holdfast knows',
-    remedy: meant === undefined ? 'remove it; monitor/config/thresholds.yml lists every one' : `did you mean ${meant}?`,
+    message: 'is not a known threshold',
+    remedy:
+      meant === undefined ? 'remove it; monitor/config/thresholds.yml lists every threshold' : `did you mean ${meant}?`,
   };
 }
 

@@ -1,4 +1,5 @@
-// The specification's three autovacuum settings, and what differs between those in force and those asked for.
+// Defines the specification's three autovacuum settings and compares the server's values with the
+// requested ones.
 
 import { parseDatabaseSize } from '@holdfast/kit/format';
 
@@ -10,7 +11,7 @@ export interface DatabaseTuning {
   maintenanceWorkMem: string;
 }
 
-/** The settings of the server that this tuning asks for, by their names there. */
+/** The server settings that this tuning requests, by their PostgreSQL names. */
 export function wantedSettings(tuning: DatabaseTuning): Record<string, string | number> {
   return {
     autovacuum: 'on',
@@ -18,7 +19,7 @@ export function wantedSettings(tuning: DatabaseTuning): Record<string, string | 
     autovacuum_vacuum_scale_factor: tuning.scaleFactor,
     autovacuum_vacuum_cost_limit: tuning.costLimit,
     maintenance_work_mem: tuning.maintenanceWorkMem,
-    // Any other value takes the place of maintenance_work_mem in autovacuum's workers.
+    // Any other value replaces maintenance_work_mem in autovacuum's workers.
     autovacuum_work_mem: -1,
   };
 }
@@ -34,12 +35,12 @@ export const TUNING_VARIABLES: Readonly<Record<string, string>> = {
 export const STOCK: DatabaseTuning = { scaleFactor: 0.2, costLimit: 200, maintenanceWorkMem: '64MB' };
 export const TUNED: DatabaseTuning = { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '256MB' };
 
-/** True when all three settings are PostgreSQL's own. */
+/** True when all three settings have PostgreSQL's own values. */
 export function isStock(tuning: DatabaseTuning): boolean {
   return settingsAtStock(tuning).length === Object.keys(TUNING_VARIABLES).length;
 }
 
-/** The names of those of the three settings that are asked for with PostgreSQL's own value. */
+/** The names of those of the three settings that are requested with PostgreSQL's own value. */
 export function settingsAtStock(tuning: DatabaseTuning): string[] {
   const [requested, stock] = [wantedSettings(tuning), wantedSettings(STOCK)];
   return Object.keys(TUNING_VARIABLES).filter((name) => same(name, String(requested[name]), stock[name] ?? ''));
@@ -51,7 +52,7 @@ export interface TuningDifference {
   wanted: string;
 }
 
-/** Each setting that is not as wanted; `inForce` as `SHOW` prints them. */
+/** Each setting that differs from the requested value; `inForce` as `SHOW` prints them. */
 export function tuningDifferences(
   inForce: Readonly<Record<string, string>>,
   tuning: DatabaseTuning,
@@ -66,7 +67,7 @@ function same(name: string, inForce: string, wanted: string | number): boolean {
   return name === 'maintenance_work_mem' ? kilobytes(inForce) === kilobytes(wanted) : inForce === wanted;
 }
 
-/** Whole kilobytes, the unit that the server keeps. */
+/** Whole kilobytes, the unit that the server stores. */
 function kilobytes(text: string): number {
   return Math.floor((parseDatabaseSize(text) ?? -1) / 1024);
 }

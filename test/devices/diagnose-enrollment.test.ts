@@ -148,7 +148,7 @@ describe('the diagnosis of an enrollment', () => {
       'is for another name',
       /is made out to takserver, not to/,
       /SERVER_ADDRESS/,
-      () => (sights[`${HOST}:8446 own`] = { ...unknown, error: `is made out to takserver, not to ${HOST}` }),
+      () => (sights[`${HOST}:8446 own`] = { ...unknown, error: `is issued to takserver, not to ${HOST}` }),
     ],
     [
       'chain',
@@ -353,7 +353,7 @@ describe('a note of the diagnosis', () => {
     sights[`${HOST}:8446 own`] = silent;
     world.around.addresses[HOST] = ['198.51.100.7'];
     world.deps.monitored.wanted.publicAddresses = ['198.51.100.7'];
-    for (const state of [fine, { ...unknown, error: 'is made out to takserver, not to 127.0.0.1' }]) {
+    for (const state of [fine, { ...unknown, error: 'is issued to takserver, not to 127.0.0.1' }]) {
       sights['127.0.0.1:8446 own'] = state;
       const found = await diagnosis();
       expect([found.stage, detailOf(found, 'port')]).toEqual([null, expect.stringMatching(/CORE_ENROLLMENT_URL/)]);

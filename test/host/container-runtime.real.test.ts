@@ -116,7 +116,7 @@ describe.each(['unix', 'http', 'tcp'])('a played runtime over %s', (over) => {
   });
 
   const WRONG: [string, number, string, RegExp][] = [
-    ['fails', 500, '{"message":"boom\u0007 \u202e"}', /with status 500: \{"message":"boom "\}\. Look into its log\./],
+    ['fails', 500, '{"message":"boom\u0007 \u202e"}', /with status 500: \{"message":"boom "\}\. Check its log\./],
     ['forbids', 403, '<h1>403</h1>', /with status 403: <h1>403<\/h1>\. Whatever guards it must allow GET/],
     ['knows no containers', 404, '', /with status 404: nothing\. CONTAINER_RUNTIME_URL must name a Docker Engine/],
     ['moved', 301, '', /with status 301/],
@@ -126,7 +126,7 @@ describe.each(['unix', 'http', 'tcp'])('a played runtime over %s', (over) => {
       'is another program',
       200,
       '{"secret":"hunter2"}',
-      /with JSON of another shape \(the answer: [^{]+\)\. CONTAINER_/,
+      /with JSON of another shape \(the response: [^{]+\)\. CONTAINER_/,
     ],
     ['has no ids', 200, '[{"Name":"x"}]', /another shape \(0\.Id: /],
     ['has ids that lead elsewhere', 200, listed('../../secrets'), /another shape \(0\.Id: /],
@@ -156,8 +156,8 @@ describe('no runtime', () => {
   it('has no socket, nobody at the socket, nobody at the port', async () => {
     const missing = await failureOf(containerRuntime(`unix://${directory}/none.sock`).list());
     expect(missing.message).toBe(
-      `The container runtime at unix://${directory}/none.sock does not answer: there is no such socket. ` +
-        'Start it, or correct CONTAINER_RUNTIME_URL.',
+      `The container runtime at unix://${directory}/none.sock does not answer: the socket does not exist. ` +
+        'Start the container runtime, or correct CONTAINER_RUNTIME_URL.',
     );
     writeFileSync(join(directory, 'file'), '');
     const { url } = await playing('http', () => undefined);

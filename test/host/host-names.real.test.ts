@@ -46,7 +46,7 @@ describe('a host name', () => {
   it('has no address and a reason when it does not exist', async () => {
     const { addresses, error } = await hostNames().resolve('no-such-host.invalid');
     expect(addresses).toEqual([]);
-    expect(error).toMatch(/^(no such name|no name server answers for now)$/);
+    expect(error).toMatch(/^(no such name|name servers are not answering right now)$/);
   });
 
   it('has no address and a reason when it is none, and nothing is thrown', async () => {
@@ -75,7 +75,7 @@ describe('a host name', () => {
         error: 'no answer within 0.3 s',
       });
       const { error } = await resolveWith('/etc/resolv.conf', configuration, 'slow.example', 20_000);
-      expect(error).toBe('no name server answers for now');
+      expect(error).toBe('name servers are not answering right now');
     } finally {
       silent.close();
     }

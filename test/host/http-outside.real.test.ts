@@ -100,9 +100,7 @@ describe('the clock of a server', () => {
       response.sendDate = false;
       response.end();
     });
-    await expect(httpClock('provider', silent, fetch).readMs()).rejects.toThrow(
-      'The provider answers without a Date header',
-    );
+    await expect(httpClock('provider', silent, fetch).readMs()).rejects.toThrow('The provider sent no Date header');
     await expect(httpClock('provider', await closed(), fetch).readMs()).rejects.toThrow(
       /^The provider does not answer on http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\)$/,
     );

@@ -180,7 +180,7 @@ describe('an endpoint that is reachable and not trusted', () => {
     const leaf = await issue('stranger', foreign);
     const error = 'is signed by an unknown authority (CN=foreign root, O=Holdfast test)';
     expect(await stateOf(leaf, { chain: [foreign] })).toMatchObject({ reachable: true, trusted: false, error });
-    expect((await stateOf(leaf)).error).toBe(`${error}, or does not send the certificates in between`);
+    expect((await stateOf(leaf)).error).toBe(`${error}, or does not send the intermediate certificates`);
   });
 
   it('has the own CA where only public ones count', async () => {
@@ -197,7 +197,7 @@ describe('an endpoint that is reachable and not trusted', () => {
     const state = await stateOf(leaf);
     expect(state).toMatchObject({ reachable: true, trusted: false });
     expect(state.error).toBe(
-      'is signed by an unknown authority (CN=between, O=Holdfast test), or does not send the certificates in between',
+      'is signed by an unknown authority (CN=between, O=Holdfast test), or does not send the intermediate certificates',
     );
   });
 
@@ -208,7 +208,7 @@ describe('an endpoint that is reachable and not trusted', () => {
 
   it('is made out to another host, of which it names a few', async () => {
     const leaf = await issue('other', root, { names: ['a.example', '192.0.2.1'] });
-    const error = 'is made out to a.example, 192.0.2.1, not to localhost';
+    const error = 'is issued to a.example, 192.0.2.1, not to localhost';
     expect(await stateOf(leaf)).toMatchObject({ reachable: true, trusted: false, error });
     const many = await issue('many', root, { names: Array.from({ length: 90 }, (_, index) => `h${index}.example`) });
     expect((await stateOf(many)).error).toMatch(/h4\.example, 85 more, not to localhost$/);
@@ -221,13 +221,13 @@ describe('an endpoint that is reachable and not trusted', () => {
 
   it('is reported together with a CA file that is missing, no certificate, or no CA', async () => {
     rmSync(caFile);
-    expect((await stateOf(good)).error).toContain(`; the CA file ${caFile} cannot be read (ENOENT)`);
+    expect((await stateOf(good)).error).toContain(`; the CA file ${caFile} can't be read (ENOENT)`);
     writeFileSync(caFile, 'garbage');
     expect((await stateOf(good)).error).toContain(`; the CA file ${caFile} cannot be read (`);
     writeFileSync(caFile, good.pem);
     const state = await stateOf(good);
     expect(state).toMatchObject({ reachable: true, trusted: false });
-    expect(state.error).toContain(`; the CA file ${caFile} holds no CA certificate`);
+    expect(state.error).toContain(`; the CA file ${caFile} contains no CA certificate`);
   });
 });
 
@@ -248,7 +248,7 @@ describe('an endpoint that demands a client certificate', () => {
     const faulty: [Issued, string][] = [
       [await issue('x', foreign), 'is signed by an unknown authority (CN=foreign root'],
       [await issue('x', undefined), 'is self-signed'],
-      [await issue('x', root, { names: ['a.example'] }), 'is made out to a.example, not to localhost'],
+      [await issue('x', root, { names: ['a.example'] }), 'is issued to a.example, not to localhost'],
       [await issue('x', root, { from: new Date('2025-01-01'), to: new Date('2025-02-01') }), 'expired on 2025-02-01'],
     ];
     for (const [leaf, error] of faulty) {
@@ -290,7 +290,7 @@ describe('an endpoint that is not reachable', () => {
   it('has a name that does not exist', async () => {
     const { error } = await inspect(443, 'no-such-host.invalid');
     expect(error).toMatch(
-      /^has a host name that (is not known|no name server answers for now): no-such-host\.invalid$/,
+      /^has a host name that (is not known|name servers are not answering right now): no-such-host\.invalid$/,
     );
   });
 
@@ -303,7 +303,7 @@ describe('an endpoint that is not reachable', () => {
 
   it('accepts connections and says nothing', async () => {
     const port = await raw(() => {});
-    const error = `accepts connections on port ${port} and says nothing within 1.5 s`;
+    const error = `accepts connections on port ${port} but sends no answer within 1.5 s`;
     expect(await inspect(port)).toEqual({ ...NOTHING_SEEN, error });
   });
 
@@ -348,7 +348,7 @@ describe('an endpoint that is not reachable', () => {
     const state = await inspect((await serve(good)).port);
     writeFileSync(caFile, root.pem);
     expect(state).toMatchObject(NOTHING_SEEN);
-    expect(state.error).toContain(`the CA file ${caFile} cannot be read (its file system does not answer)`);
+    expect(state.error).toContain(`the CA file ${caFile} can't be read (its file system does not answer)`);
   });
 });
 

@@ -29,7 +29,7 @@ describe('the two bases of the directory', () => {
       {
         name: 'LDAP_WEB_BASE_DN',
         value: 'DC=holdfast',
-        message: 'is not apart from LDAP_BASE_DN (DC=core,DC=holdfast): an enrollment password would then open the API',
+        message: 'overlaps LDAP_BASE_DN (DC=core,DC=holdfast): an enrollment password would then open the API',
         remedy: 'set it to a base beside the other, such as DC=web,DC=holdfast',
       },
     ]);

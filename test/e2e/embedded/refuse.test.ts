@@ -60,7 +60,7 @@ describe('bad settings', () => {
     const directory = dirname(newDataDirectory());
     const file = join(directory, 'bad.env');
     writeFileSync(file, 'A=1\nnonsense\n');
-    expect((await startWith({}, ['--env', file])).output).toContain(`${file} line 2: is not NAME=value`);
+    expect((await startWith({}, ['--env', file])).output).toContain(`${file} line 2: isn't NAME=value`);
     expect((await startWith({}, ['--env', `${file}.missing`])).output).toContain(
       `--env=${file}.missing: file not found`,
     );
