@@ -77,7 +77,7 @@ async function course(mode: VacuumMode): Promise<Course> {
     if (made.wasAlone) made.wrong.push(`${order.table} begun after nobody looked for long`);
     await begin(order);
     made.isOrphan = false;
-    if (made.losesAnswer) throw new AppError('unavailable', 'the response was lost');
+    if (made.losesAnswer) throw new AppError('unavailable', 'the answer was lost');
   });
   const facts = deps.vacuumFacts as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
   for (const [name, real] of Object.entries(facts))
