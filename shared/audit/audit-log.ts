@@ -1,5 +1,5 @@
-// The audit log in our own database, chained. Node only: it keeps what waits and the last known record in this process;
-// workerd asks its host.
+// Keeps the audit log in our own database, chained. Node only: the queue and the last known record
+// are in this process; workerd calls its host.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Page } from '@holdfast/kit/json';
@@ -38,25 +38,25 @@ import { firstBrokenFrom, verifyChain } from './verify.ts';
 export interface AuditLogOptions {
   run: RunSql;
   key: Secret | undefined;
-  /** Keeps the last record that is known, outside the database, so that a cut-off end is found. */
+  /** Remembers the last known record outside the database, so that a truncated log is detected. */
   headFile: string | undefined;
   log: Log;
-  /** Ends everything that was signed for a person, within the transaction of the outcome. */
+  /** Ends every session and token of a person, within the transaction of the outcome. */
   endSignInsOf: (transaction: TransactionSql, username: string) => Promise<void>;
-  /** Called after an outcome has ended everything that was signed for a person. */
+  /** Called after an outcome has ended every session and token of a person. */
   signInsEnded: (username: string) => void;
-  /** How long the minute is in which a flood of notes is counted. */
+  /** The period in which a flood of notes is counted. */
   minuteMs?: number;
 }
 
 type Detail = Readonly<Record<string, unknown>>;
 
 const NO_KEY =
-  'AUDIT_KEY is not set, so nothing can be entered in the audit log, and nothing may be changed without. Remedy: set AUDIT_KEY to 32 random characters or more, keep it, and restart.';
+  "AUDIT_KEY is not set, so the audit log can't be written and no change is allowed. Remedy: set AUDIT_KEY to 32 random characters or more, keep it, and restart.";
 const MAX_NAME_LENGTH = 150;
 const MAX_TARGET_LENGTH = 300;
 const MAX_DETAIL_BYTES = 4_096;
-/** What a job needs to finish the work must not be shortened. */
+/** A job needs this detail to finish the work, so it must not be shortened. */
 const MAX_INTENT_BYTES = 16_384;
 const SETTLED_WITHIN_MS = 2_000;
 
@@ -71,7 +71,7 @@ export class AuditLog implements Audit {
   readonly #throttle: AuditThrottle;
   readonly #backlog: AuditBacklog;
   #isCounting = false;
-  /** Every intent before this one has its outcome: none is ever taken away. */
+  /** Every intent before this one has its outcome, and outcomes are never removed. */
   #concludedBefore = 0;
 
   constructor({ run, key, headFile, log, endSignInsOf, signInsEnded, minuteMs = 60_000 }: AuditLogOptions) {
@@ -92,7 +92,7 @@ export class AuditLog implements Audit {
     return this.#chain;
   }
 
-  /** Everything in one transaction, which is rolled back when the caller was told that it is too late. */
+  /** Everything in one transaction, which is rolled back when the caller has already timed out. */
   async #write(entries: readonly Entry[]): Promise<number[]> {
     const known = await this.#head.known();
     let gaveUp = false;
@@ -107,7 +107,7 @@ export class AuditLog implements Audit {
           await leaveAuditRole(transaction);
           for (const { endsSignInsOf } of entries)
             if (endsSignInsOf) await this.#endSignInsOf(transaction, endsSignInsOf);
-          if (gaveUp) throw new Error('too late');
+          if (gaveUp) throw new Error('timed out');
           isCommitting = true;
           return { ...appended, isWhole };
         }),
@@ -146,8 +146,8 @@ export class AuditLog implements Audit {
   }
 
   /**
-   * What is done again must be what somebody was allowed to do, and must not have been done already: an intent counts
-   * when it and everything after it is as it was written.
+   * Work is only repeated when an administrator really requested it and it isn't done already: an
+   * intent counts when it and every later record are as they were written.
    */
   async #asWritten<T extends { seq: number }>(intents: T[]): Promise<T[]> {
     const [first] = intents;
@@ -186,7 +186,7 @@ export class AuditLog implements Audit {
     if (Buffer.byteLength(text) > MAX_INTENT_BYTES)
       throw new AppError(
         'invalid',
-        `This changes too much at once: its record has more than ${MAX_INTENT_BYTES} bytes.`,
+        `This change is too large: its record has more than ${MAX_INTENT_BYTES} bytes. Make several smaller changes.`,
       );
     const rest = { phase: 'intent', result: null, intent: null, detail: text } as const;
     return this.#backlog.append(this.#entryOf('intent', subject, rest)).catch(refused);
@@ -201,8 +201,8 @@ export class AuditLog implements Audit {
 
   note(subject: AuditSubject, result: AuditResult, detail?: Detail): void {
     if (this.#chain === undefined) return;
-    // Whoever needs no account and no guess for it must not be able to hide the guesses and the people behind a flood.
-    const kind = subject.actor.username === '' ? `${subject.action} of nobody` : subject.action;
+    // An unauthenticated client must not be able to hide guesses, or other people, behind a flood.
+    const kind = subject.actor.username === '' ? `${subject.action} without an account` : subject.action;
     if (this.#throttle.lets(kind, performance.now())) this.#enter(subject, result, detail);
     else this.#countLater();
   }
@@ -227,7 +227,10 @@ export class AuditLog implements Audit {
   }
 }
 
-/** What is in the database already, because only the answer to its COMMIT was lost, is not appended again. */
+/**
+ * A record that is already in the database, because only the response to its COMMIT was lost, is
+ * not appended again.
+ */
 async function appendEntries(sql: TransactionSql, chain: AuditChain, entries: readonly Entry[]) {
   const before = await readHead(sql);
   const records: NewRecord[] = [];
@@ -254,7 +257,7 @@ function canceled(record: NewRecord, intent: number): NewRecord {
 /** The log has the reason. */
 function refused(cause: unknown): never {
   if (cause instanceof AppError) throw cause;
-  throw new AppError('unavailable', 'The audit log cannot be written; nothing was changed. Remedy: see the log.', {
+  throw new AppError('unavailable', "The audit log can't be written, so nothing was changed. Remedy: see the log.", {
     cause,
   });
 }

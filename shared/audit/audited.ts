@@ -1,36 +1,42 @@
-// Does a thing with its intent in the audit log before it and its outcome after it: no intent, no deed.
+// Runs a change with its intent in the audit log before it and its outcome after it: without an
+// intent, nothing runs.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Attributes } from '@holdfast/kit/json';
 import type { Audit, AuditSubject, Conclusion } from './port.ts';
 
 export interface AuditedAction extends AuditSubject {
-  /** What is to be done, without secrets; what a job needs to finish it when this process dies in the middle. */
+  /** The requested change, without secrets; a job needs this to finish it when the process dies. */
   detail?: Attributes;
-  /** With the deed, everything that was signed for this person ends. */
+  /** Also ends every session and token of this person. */
   endsSignInsOf?: string | undefined;
 }
 
-/** Told to the work, so that it can say how far it has come. */
+/** Passed to the work, so that it can report its progress. */
 export interface Progress {
   /**
-   * Something has been changed, or may have been: from here on a failure leaves the intent open, and a job finishes it. `means`
-   * says in a sentence what that is for whoever asked; the default is for steps that are all done again.
+   * Something has changed, or may have. From here on, a failure leaves the intent open and a job
+   * finishes it. `means` is a sentence for the caller; the default is for steps that are all
+   * repeated.
    */
   begun(means?: string): void;
 }
 
-/** For work whose answer need not wait for all of it. */
+/** For work whose response need not wait for all of it. */
 export interface DeferrableProgress extends Progress {
-  /** The rest is left to the job that finishes open intents: the work resolves, and nothing is concluded yet. */
+  /**
+   * The rest is left to the job that finishes open intents: the work resolves, and no outcome is
+   * written yet.
+   */
   leaveRest(): void;
 }
 
 const UNCERTAIN = new Set(['unavailable', 'upstream', 'internal']);
 
 /**
- * Resolves as `work` does. What it rejects with is concluded as `failed`, or as `unknown` where the outside system may have
- * done it all the same. After `begun` nothing is concluded: the error says what that means.
+ * Resolves as `work` does. A rejection is recorded as `failed`, or as `unknown` when the outside
+ * system may have made the change anyway. After `begun` no outcome is written: the error explains
+ * what that means.
  */
 export async function audited<T>(
   { audit }: { audit: Pick<Audit, 'intend' | 'conclude'> },
@@ -62,7 +68,7 @@ function failure(error: unknown): Conclusion {
 }
 
 const DONE_AGAIN =
-  'It may be done in part. What is missing is tried again every minute for a day; the audit log says what became of it.';
+  'The change may be incomplete. Holdfast retries the missing steps every minute for a day; the audit log shows the result.';
 
 function unfinished(cause: unknown, means: string): unknown {
   if (!(cause instanceof AppError)) return cause;
@@ -70,7 +76,7 @@ function unfinished(cause: unknown, means: string): unknown {
   return new AppError(cause.code, text, { cause, fields: cause.fields });
 }
 
-/** A failure after which something may have been done leaves the rest to a job. */
+/** When something may have changed, a job finishes the rest. */
 export async function inSteps(progress: Progress, steps: readonly (() => Promise<unknown>)[]): Promise<void> {
   for (const step of steps) {
     try {
@@ -83,7 +89,7 @@ export async function inSteps(progress: Progress, steps: readonly (() => Promise
   }
 }
 
-/** False when the outside system has refused it. */
+/** False when the outside system has refused the change. */
 export function mayBeDone(error: unknown): boolean {
   return !(error instanceof AppError) || !REFUSALS.has(error.code);
 }

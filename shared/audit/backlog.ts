@@ -1,5 +1,5 @@
-// What waits to be written to the audit log. Everything goes through one queue in its order, many records in one
-// transaction; outcomes and notes wait there while the database is away, intents do not.
+// Queues records for the audit log. All records pass through one queue in order, many per
+// transaction; outcomes and notes wait while the database is unavailable, intents do not.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
@@ -7,16 +7,18 @@ import { withTimeout } from '@holdfast/kit/timeout';
 import type { NewRecord } from './table.ts';
 
 export interface Entry {
-  /** `withdrawal`: of an intent that was refused although it may have been committed all the same. */
+  /** `withdrawal`: of an intent that was refused although it may have been committed. */
   kind: 'intent' | 'outcome' | 'note' | 'withdrawal';
   record: NewRecord;
   endsSignInsOf?: string | undefined;
-  /** The answer to its COMMIT was lost: it may be in the database already. */
+  /** The response to its COMMIT was lost: it may be in the database already. */
   uncertain: boolean;
 }
 
 export interface BacklogOptions {
-  /** All or nothing; resolves with the number of each record. Marks what became uncertain. */
+  /**
+   * All or nothing; resolves with the number of each record. Marks records whose fate is uncertain.
+   */
   write: (entries: readonly Entry[]) => Promise<number[]>;
   log: Log;
 }
@@ -67,7 +69,7 @@ export class AuditBacklog {
     this.#busy = false;
   }
 
-  /** Undefined when all of them are written, else why not. */
+  /** Undefined when all of them are written, else the reason. */
   async #attempt(batch: readonly Waiting[]): Promise<{ error: unknown } | undefined> {
     try {
       const seqs = await this.#write(batch.map(({ entry }) => entry));
@@ -82,14 +84,14 @@ export class AuditBacklog {
     }
   }
 
-  /** What the database refuses for a reason of its own must not stop the others. */
+  /** A record that the database refuses for a reason of its own must not block the others. */
   async #attemptEach(batch: readonly Waiting[]): Promise<{ error: unknown } | undefined> {
     let failed: { error: unknown } | undefined;
     for (const each of batch) failed = (await this.#attempt([each])) ?? failed;
     return failed;
   }
 
-  /** Tells everybody who waits; intents do not stay. */
+  /** Informs every waiting caller; intents leave the queue. */
   #pauseAfter({ error }: { error: unknown }): void {
     const notices = this.#waiting;
     this.#waiting = notices.flatMap((each): Waiting[] => {
@@ -105,12 +107,20 @@ export class AuditBacklog {
     this.#timer.unref();
   }
 
-  /** Resolves with the number of the record once it is committed. Rejects with the reason when it was not written at the first attempt. */
+  /**
+   * Resolves with the number of the record once it is committed. Rejects with the reason when the
+   * first attempt failed.
+   */
   append(entry: Entry): Promise<number> {
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     if (!this.#hasRoomFor(entry)) {
       this.#log.error('audit.lost', { action: entry.record.action, target: entry.record.target, kind: entry.kind });
-      reject(new AppError('unavailable', `${MAX_WAITING} records of the audit log wait to be written already.`));
+      reject(
+        new AppError(
+          'unavailable',
+          `The audit log is ${MAX_WAITING} records behind. Wait for the database, then try again.`,
+        ),
+      );
       return promise;
     }
     this.#waiting.push({ entry, resolve, reject });
@@ -118,7 +128,7 @@ export class AuditBacklog {
     return promise;
   }
 
-  /** An outcome takes the place of the oldest note. */
+  /** An outcome replaces the oldest note. */
   #hasRoomFor(entry: Entry): boolean {
     if (this.#waiting.length < MAX_WAITING) return true;
     const oldest = entry.kind === 'outcome' ? this.#waiting.find((each) => each.entry.kind === 'note') : undefined;
@@ -129,14 +139,14 @@ export class AuditBacklog {
       target: oldest.entry.record.target,
       kind: 'note',
     });
-    oldest.reject(new AppError('unavailable', 'An outcome took its place.'));
+    oldest.reject(new AppError('unavailable', 'An outcome replaced this note.'));
     return true;
   }
 
-  /** Resolves when nothing waits any more, when writing has failed, or after this time. */
+  /** Resolves when the queue is empty, when writing has failed, or after this time. */
   async settled(ms: number): Promise<void> {
     if (this.#waiting.length > 0) this.#drain();
-    await withTimeout(ms, () => new Error('too late'), this.#draining ?? Promise.resolve()).catch(() => undefined);
+    await withTimeout(ms, () => new Error('timed out'), this.#draining ?? Promise.resolve()).catch(() => undefined);
   }
 }
 
@@ -146,16 +156,16 @@ function isUnavailable(error: unknown): boolean {
 
 const BURST = 1_000;
 const A_MINUTE = 60;
-/** Kinds are told apart up to here. */
+/** The largest number of kinds that are counted separately. */
 const MAX_KINDS = 100;
 
 /**
- * Keeps a flood of notes out of the audit log. Each kind of action may come in a burst; when that is used up, so many a
- * minute are kept and the rest is a count. The first of a kind in a minute is always kept. A note that is left out costs
- * next to nothing.
+ * Keeps a flood of notes out of the audit log. Each kind of action has a burst allowance; beyond
+ * it, a fixed number a minute is kept and the rest is counted. The first of a kind in a minute is
+ * always kept. A dropped note costs next to nothing.
  */
 interface Kind {
-  /** How many may still come. */
+  /** Notes left in the allowance. */
   left: number;
   keptThisMinute: boolean;
   omitted: number;
@@ -205,7 +215,10 @@ export class AuditThrottle {
     return true;
   }
 
-  /** What was left out in the minute before, once it is over; undefined when nothing was, or it is not. */
+  /**
+   * Notes dropped in the previous minute, once it is over; undefined when there were none, or the
+   * minute isn't over.
+   */
   takeOmitted(nowMs: number): Record<string, number> | undefined {
     this.#turn(nowMs);
     const taken = this.#omitted;
@@ -213,7 +226,7 @@ export class AuditThrottle {
     return taken;
   }
 
-  /** True when something was left out that was not taken yet. */
+  /** True when notes were dropped that have not been reported yet. */
   hasOmitted(): boolean {
     return this.#omitted !== undefined || [...this.#kinds.values()].some((kind) => kind.omitted > 0);
   }

@@ -1,5 +1,5 @@
-// What chains the audit log: each record is hashed, under a key that the database does not know, together with the hash
-// before it. Nothing here touches the database.
+// Chains the audit log: each record is hashed together with the previous hash, under a key that the
+// database does not have. Nothing here touches the database.
 
 import { createHmac, hkdfSync } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -10,7 +10,10 @@ import type { Fields, Log } from '@holdfast/kit/log';
 import type { Secret } from '@holdfast/kit/secret';
 import { withTimeout } from '@holdfast/kit/timeout';
 
-/** A record as text, cell by cell: a bigint of the database has more digits than a number of ours. */
+/**
+ * A record as text, cell by cell: a bigint of the database has more digits than a JavaScript
+ * number.
+ */
 export interface ChainedRecord {
   seq: string;
   /** ISO 8601 with milliseconds. */
@@ -26,13 +29,13 @@ export interface ChainedRecord {
   request_id: string;
 }
 
-/** Where the chain begins after records were removed. */
+/** The new start of the chain after records were removed. */
 export interface SignedCheckpoint {
-  /** Of the last record that was removed. */
+  /** Of the last removed record. */
   seq: string;
   at: string;
   hash: string;
-  /** How many were removed with it. */
+  /** Number of records removed with it. */
   removed: string;
 }
 
@@ -60,7 +63,7 @@ export function auditChain(key: Secret): AuditChain {
   };
 }
 
-/** JSON keeps the cells apart, whatever stands in them. */
+/** JSON keeps the cells separate, whatever they contain. */
 function hmac(key: Buffer, previous: string, cells: readonly (string | null)[]): string {
   return createHmac('sha256', key)
     .update(JSON.stringify([previous, ...cells]))
@@ -77,26 +80,33 @@ function derived(key: Secret, purpose: string): Buffer {
 }
 
 /**
- * The last record of the audit log, kept in a file outside the database: whoever cuts off the end of the log in the
- * database is found out. Once the record is missing there, the file stays as it is until a person removes it.
+ * The last record of the audit log, kept in a file outside the database, so that truncating the log
+ * in the database is detected. Once the recorded row is missing, the file stays unchanged until a
+ * person removes it.
  */
 export interface AuditHead {
-  /** The last record that is known; undefined when none is. Never rejects, and ends in time. */
+  /** The last known record; undefined when there is none. Never rejects, and ends in time. */
   known(): Promise<Head | undefined>;
-  /** What the file says after everything was written to it; undefined when there is none, or none that can be read. */
+  /**
+   * The file's content after everything was written to it; undefined when there is none, or it
+   * can't be read.
+   */
   inFile(): Promise<Head | undefined>;
-  /** The log has grown up to this record, and what was known is still in it. Does not wait for the disk. */
+  /**
+   * The log has grown up to this record and still contains the known one. Does not wait for the
+   * disk.
+   */
   grown(head: Head): void;
-  /** The record that was known is not in the log any more. */
+  /** The known record is no longer in the log. */
   isMissing(head: Head): void;
 }
 
 const WITHIN_MS = 1_000;
 const REMEDY =
-  'let the user of the stack read and write this file and its directory, with room on the disk; until then nobody sees when the end of the log is cut off';
+  'let the user of the stack read and write this file and its directory, and free some disk space; until then a truncated log goes unnoticed';
 const headSchema = z.object({ seq: z.int().min(1), hash: z.string().regex(/^[0-9a-f]{64}$/) });
 
-/** Each writes beside the file under a name of its own: two that share one would take it from each other. */
+/** Each writer uses its own temporary file: two that share one would overwrite each other. */
 let opened = 0;
 
 /** `file` undefined: only this process remembers. */
@@ -108,7 +118,7 @@ export function auditHead(file: string | undefined, log: Log): AuditHead {
   let writing: Promise<void> | undefined;
   const reported = new Map<string, unknown>();
 
-  /** Says the same thing once. */
+  /** Logs the same problem only once. */
   function complain(event: string, fields: Fields = {}): void {
     if (reported.get(event) !== fields['error']) log.error(event, fields);
     reported.set(event, fields['error']);
@@ -118,7 +128,10 @@ export function auditHead(file: string | undefined, log: Log): AuditHead {
     return file === undefined ? undefined : readHeadFile(file, { error: complain });
   }
 
-  /** Another process may know more, and so may this one, whose file is still being written. */
+  /**
+   * Another process may know a later record, and so may this one, whose file is still being
+   * written.
+   */
   async function known(): Promise<Head | undefined> {
     const kept = await read();
     if (missing !== undefined) return kept;
@@ -138,7 +151,7 @@ export function auditHead(file: string | undefined, log: Log): AuditHead {
   }
 
   async function inFile(): Promise<Head | undefined> {
-    await withTimeout(WITHIN_MS, () => new Error('too late'), writing ?? Promise.resolve()).catch(() => undefined);
+    await withTimeout(WITHIN_MS, () => new Error('timed out'), writing ?? Promise.resolve()).catch(() => undefined);
     return read();
   }
 
@@ -161,7 +174,7 @@ export function auditHead(file: string | undefined, log: Log): AuditHead {
   };
 }
 
-/** Undefined when there is none; one that cannot be read is logged. */
+/** Undefined when there is none; an unreadable file is logged. */
 export async function readHeadFile(file: string, log: Pick<Log, 'error'>): Promise<Head | undefined> {
   try {
     const late = (): Error => new Error('the disk does not answer');

@@ -1,4 +1,5 @@
-// Finishes work that has an intent but no outcome, because its process died: each feature registers how its own is finished.
+// Finishes work that has an intent but no outcome because its process died. Each feature registers
+// how to finish its own.
 
 import { z } from 'zod';
 import { messageOf } from '@holdfast/kit/app-error';
@@ -6,19 +7,19 @@ import { DAY_MS } from '@holdfast/kit/time';
 import { mayBeDone } from './audited.ts';
 import type { Audit, AuditResult, Conclusion, OpenIntent } from './port.ts';
 
-/** `open`: it still goes on, or cannot be finished yet. */
+/** `open`: still running, or it can't be finished yet. */
 export type Finish<Deps> = (
   deps: Deps,
   intent: OpenIntent,
-  /** What the intent says in its detail; undefined when that is no JSON. */
+  /** The detail of the intent; undefined when it isn't JSON. */
   detail: unknown,
 ) => Promise<Conclusion | 'open'>;
 
 /** How a feature finishes its interrupted work. */
 export interface InterruptedWork<Deps> {
-  /** Actions of the audit log; one that ends with a dot stands for all that begin so. */
+  /** Audit log actions; one that ends with a dot is a prefix. */
   actions: readonly string[];
-  /** Does again what is missing. When it rejects, the intent stays open and is retried. */
+  /** Repeats the missing steps. When it rejects, the intent stays open and is retried. */
   finish: Finish<Deps>;
   /** Runs once the outcome is written. */
   finished?: (deps: Deps, intent: OpenIntent) => Promise<void>;
@@ -47,10 +48,10 @@ export async function finishIntent<Deps extends AuditDeps>(
   return conclusion.result;
 }
 
-/** For an action that cannot be finished: nobody knows whether it was done. */
+/** For an action that can't be finished: its result is unknown. */
 export const UNREGISTERED: Conclusion = {
   result: 'unknown',
-  detail: { reason: 'it is not known whether it was done' },
+  detail: { reason: 'the result is unknown' },
 };
 
 function isNamed(action: string, name: string): boolean {
@@ -65,16 +66,16 @@ export function readDetail({ detail }: { detail: string }): unknown {
   }
 }
 
-/** After a day without success it is for people to look. */
+/** After a day without success, people have to take over. */
 const GIVEN_UP_MS = DAY_MS;
 
-/** Concludes as `finish` does, or by what it throws; rejects while another try may still succeed. */
+/** Writes the outcome that `finish` returns or throws; rejects while a retry may still succeed. */
 export function concluding<Deps extends { now: () => Date }>(finish: Finish<Deps>): Finish<Deps> {
   return async (deps, intent, detail) => {
     try {
       return await finish(deps, intent, detail);
     } catch (error) {
-      if (error instanceof z.ZodError) return { result: 'unknown', detail: { reason: 'the intent cannot be read' } };
+      if (error instanceof z.ZodError) return { result: 'unknown', detail: { reason: "the intent can't be read" } };
       const isOld = deps.now().getTime() - Date.parse(intent.at) > GIVEN_UP_MS;
       if (mayBeDone(error) && !isOld) throw error;
       return { result: mayBeDone(error) ? 'unknown' : 'failed', detail: { error: messageOf(error) } };

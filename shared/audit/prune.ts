@@ -1,5 +1,5 @@
-// Removes the oldest records of the audit log because a person said so, and leaves a signed checkpoint from which the chain
-// goes on. Nothing else in Holdfast removes any.
+// Removes the oldest records of the audit log at a person's request, and leaves a signed checkpoint
+// from which the chain continues. Nothing else in Holdfast removes records.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
@@ -14,18 +14,21 @@ export interface PruneOptions {
   /** ISO 8601. */
   before: string;
   now: Date;
-  /** Who does it, for the record of it. */
+  /** The person who prunes, for the record of it. */
   actor: string;
   detail?: Record<string, string>;
 }
 
 export interface Prunable {
-  /** How many would be removed. */
+  /** Number of records that would be removed. */
   records: number;
-  /** ISO 8601; null when none would. */
+  /** ISO 8601; null when none would be removed. */
   oldest: string | null;
   newest: string | null;
-  /** An intent without an outcome that is younger than a day, before which pruning stops; null when none is in the way. */
+  /**
+   * An intent without an outcome that is younger than a day, before which pruning stops; null when
+   * there is none.
+   */
   stopsAt: number | null;
 }
 
@@ -41,14 +44,15 @@ interface Range {
   cut: string | null;
 }
 
-/** What `pruneAudit` would remove now; changes nothing. */
+/** The records that `pruneAudit` would remove now; changes nothing. */
 export async function prunable({ run, before, now }: Pick<PruneOptions, 'run' | 'before' | 'now'>): Promise<Prunable> {
   return shown(await run((sql) => rangeBefore(sql, before, now)));
 }
 
 /**
- * Removes what is older, oldest first: up to the first record that is not, or that is an intent without outcome of the
- * last day. Resolves with what was removed; writes nothing when that is nothing.
+ * Removes older records, oldest first: up to the first one that is newer, or that is an intent
+ * without outcome of the last day. Resolves with the removed range; writes nothing when it is
+ * empty.
  */
 export async function pruneAudit({ run, chain, before, now, actor, detail }: PruneOptions): Promise<Prunable> {
   return run((sql) =>
@@ -77,7 +81,7 @@ export async function pruneAudit({ run, chain, before, now, actor, detail }: Pru
   );
 }
 
-/** The records in front of the first that must stay. */
+/** The records before the first that must stay. */
 async function rangeBefore(sql: Sql | TransactionSql, before: string, now: Date): Promise<Range> {
   const young = new Date(now.getTime() - OPEN_KEPT_MS).toISOString();
   const [row] = await sql<Range[]>`
@@ -111,7 +115,7 @@ async function writeCheckpoint(sql: TransactionSql, chain: AuditChain, last: str
     hash: row.hash,
     removed: String(removed),
   };
-  // Only the newest says anything, and one that was forged must not stay.
+  // Only the newest checkpoint counts, and a forged one must not stay.
   await sql`DELETE FROM audit_checkpoint`;
   await sql`
     INSERT INTO audit_checkpoint (seq, at, hash, removed, signature)

@@ -1,4 +1,4 @@
-// The statements of the audit log. Whoever appends takes on a role that may do nothing but insert and read.
+// Holds the SQL of the audit log. Appending uses a role that can only insert and read.
 
 import { AppError, codeOf } from '@holdfast/kit/app-error';
 import type { Page } from '@holdfast/kit/json';
@@ -21,15 +21,17 @@ interface CheckpointRow extends Omit<SignedCheckpoint, 'at'> {
 /** Any number: the lock must be the same for every Holdfast process on this database. */
 const LOCK = 4_805_727_012;
 const MISSING_ROLE =
-  'The role holdfast_audit, which appends to the audit log, is missing in our own database, or its owner may not take it on. ' +
+  "Our own database has no role holdfast_audit, which appends to the audit log, or its owner can't use that role. " +
   'Remedy: as a superuser of that server, CREATE ROLE holdfast_audit NOLOGIN; GRANT holdfast_audit TO holdfast;';
 
-/** Waits for its turn among all processes; the turn ends with the transaction. */
+/** Waits for the lock among all processes; the lock ends with the transaction. */
 export async function lockAudit(sql: TransactionSql): Promise<void> {
   await sql`SELECT pg_advisory_xact_lock(${LOCK})`;
 }
 
-/** Throws `unavailable` with the remedy when the role is not there. To be followed by `leaveAuditRole`. */
+/**
+ * Throws `unavailable` with the remedy when the role is missing. Follow it with `leaveAuditRole`.
+ */
 export async function takeAuditRole(sql: TransactionSql): Promise<void> {
   try {
     await sql`SET LOCAL ROLE holdfast_audit`;
@@ -43,7 +45,7 @@ export async function leaveAuditRole(sql: TransactionSql): Promise<void> {
   await sql`RESET ROLE`;
 }
 
-/** The last record; where all were removed, what the last checkpoint says of it. */
+/** The last record; when all were removed, the record that the last checkpoint names. */
 export async function readHead(sql: Sql | TransactionSql): Promise<Head> {
   const [row] = await sql<{ seq: string; hash: string }[]>`
     (SELECT seq, hash FROM audit_record ORDER BY seq DESC LIMIT 1)
@@ -52,7 +54,7 @@ export async function readHead(sql: Sql | TransactionSql): Promise<Head> {
   return row === undefined ? NO_RECORD : { seq: Number(row.seq), hash: row.hash };
 }
 
-/** True while the record is as it was, or was removed by pruning. */
+/** True while the record is unchanged, or was pruned. */
 export async function holds(sql: Sql | TransactionSql, { seq, hash }: Head): Promise<boolean> {
   const [row] = await sql<{ kept: boolean; pruned: boolean }[]>`
     SELECT EXISTS (SELECT FROM audit_record WHERE seq = ${seq} AND hash = ${hash}) AS kept,
@@ -85,7 +87,7 @@ function textOf({ intent, ...record }: NewRecord, seq: number): ChainedRecord {
   return { ...record, seq: String(seq), intent: intent === null ? null : String(intent) };
 }
 
-/** The number of a record that is exactly this one; undefined when there is none. */
+/** The number of a record with exactly these values; undefined when there is none. */
 export async function findRecord(sql: TransactionSql, record: NewRecord): Promise<number | undefined> {
   const { at, actor, action, target, phase, detail, intent, request_id } = record;
   const [row] = await sql<{ seq: string }[]>`
@@ -96,19 +98,19 @@ export async function findRecord(sql: TransactionSql, record: NewRecord): Promis
   return row && Number(row.seq);
 }
 
-/** Of that record; of one that was pruned only when it was the last of them. */
+/** The hash of that record; of a pruned one only when it was the last of them. */
 export async function readHash(sql: Sql, seq: number): Promise<string | undefined> {
   const [row] = await sql<{ hash: string }[]>`
     SELECT hash FROM audit_record WHERE seq = ${seq} UNION ALL SELECT hash FROM audit_checkpoint WHERE seq = ${seq}`;
   return row?.hash;
 }
 
-/** As `hash` was made of it. */
+/** The values as they were hashed. */
 export interface StoredRecord extends ChainedRecord {
   hash: string;
 }
 
-/** In their order, from after that number (a bigint as text) up to the last that is looked at. */
+/** In order, from after that number (a bigint as text) up to the last that is checked. */
 export async function readChain(
   sql: Sql,
   after: string | undefined,
@@ -122,7 +124,7 @@ export async function readChain(
   return rows.map((row) => ({ ...row, at: timeOf(row.at) }));
 }
 
-/** Somebody may have written a time that is none. */
+/** A tampered row may contain an invalid time. */
 function timeOf(at: Date): string {
   return Number.isNaN(at.getTime()) ? 'no time' : at.toISOString();
 }
@@ -183,7 +185,7 @@ export async function listRecords(
   return { results: rows.map(toRecordView), count: total?.count ?? 0 };
 }
 
-/** Of the intents from `from` on that have no outcome, the oldest; what comes after all when there is none. */
+/** The oldest intent from `from` on that has no outcome; the next number when there is none. */
 export async function firstOpen(sql: Sql, from: number): Promise<number> {
   const [row] = await sql<{ first: string }[]>`
     SELECT coalesce(

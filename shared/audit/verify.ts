@@ -1,4 +1,5 @@
-// Looks at every record of the audit log, piece by piece: the first that is not as it was written, or is missing.
+// Checks every record of the audit log, page by page, and finds the first that was changed or is
+// missing.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { AuditChain, Head } from './chain.ts';
@@ -8,9 +9,11 @@ import { holds, readChain, readCheckpoints, readHash, readLastSeq, type StoredCh
 export interface Verification {
   run: RunSql;
   chain: AuditChain;
-  /** From outside the database, read before the call; undefined: nothing is said about the end. */
+  /**
+   * From outside the database, read before the call; undefined: the end of the log isn't checked.
+   */
   head: Head | undefined;
-  /** Told after each piece. */
+  /** Called after each page. */
   progress?: (records: number) => void;
 }
 
@@ -19,7 +22,7 @@ const CONCURRENCY = 1_000;
 const ATTEMPTS = 3;
 const HIGHEST_SEQ = '9223372036854775807';
 
-/** Appends meanwhile do no harm: what comes after the last record of now is not looked at. */
+/** Concurrent appends do no harm: only records up to the current last one are checked. */
 export async function verifyChain(verification: Verification): Promise<AuditVerdict> {
   for (let attempt = 1; ; attempt += 1) {
     const checkpoints = await verification.run(readCheckpoints);
@@ -42,7 +45,10 @@ async function verifyFrom(verification: Verification, checkpoints: StoredCheckpo
   return { ok: false, records: walked.records, first_broken: Math.min(...broken) };
 }
 
-/** The same from one record on, which need not be the first: undefined when it and all after it are as they were written. */
+/**
+ * The same from one record on, which need not be the first: undefined when it and all later ones
+ * are intact.
+ */
 export async function firstBrokenFrom({ run, chain, head }: Verification, seq: number): Promise<number | undefined> {
   if (head !== undefined && !(await run((sql) => holds(sql, head)))) return seq;
   const last = await run(readLastSeq);

@@ -100,7 +100,7 @@ function open({ host, port, address = host }: TlsEndpoint, ownPem: string | unde
   return connect(ownPem === undefined ? options : { ...options, ...own });
 }
 
-/** authorizationError` is not set before the end of the handshake; Node reads it from here. */
+/** `authorizationError` is not set before the end of the handshake; Node reads it from here. */
 function refusalSoFar(socket: TLSSocket): string | undefined {
   const { _handle: handle } = socket as unknown as { _handle: { verifyError(): Error | null | undefined } };
   const error = handle.verifyError() ?? undefined;

@@ -1,4 +1,5 @@
-// Which passwords of the settings were given to accounts, as salted scrypt digests in our own database. Node only.
+// Records which passwords of the settings accounts received, as salted scrypt digests in our own
+// database. Node only.
 
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';

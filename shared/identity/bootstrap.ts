@@ -1,5 +1,6 @@
-// What must exist at the identity provider, as desired state: groups, the first administrator, the accounts of our own
-// parts. Run at every start; where everything is as it should be, nothing is written.
+// Ensures the required groups and accounts at the identity provider: the role groups, the first
+// administrator, and Holdfast's own accounts. Runs at every start; writes nothing when all is as it
+// should be.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { type Directory, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
@@ -28,7 +29,10 @@ export interface BootstrapDeps {
   appliedPasswords: AppliedPasswords;
 }
 
-/** Under this name: the password of settings that were replaced while they were in force. No account can be called so. */
+/**
+ * Stored under this name: the password of settings that were replaced while in effect. No account
+ * can have it.
+ */
 export const REPLACED_WEBADMIN = `${WEBADMIN} replaced`;
 
 type OwnAccount = NewAccount & { kind: 'person' | 'service' };
@@ -38,23 +42,23 @@ const OWN_ACCOUNTS: readonly OwnAccount[] = [
   { username: API_ACCOUNT, name: 'Management API', kind: 'service' },
   { username: FLOWS_ACCOUNT, name: 'Flow engine', kind: 'service' },
   { username: PROBE_ACCOUNT, name: 'End-to-end probe', kind: 'service' },
-  { username: CANARY_ACCOUNT, name: 'Canary of revocation', kind: 'service' },
+  { username: CANARY_ACCOUNT, name: 'Revocation canary', kind: 'service' },
 ];
 
 export interface Bootstrapped {
-  /** What was changed, in words. */
+  /** Changes made, as sentences. */
   changes: string[];
-  /** What no other try can mend before the settings change, in words. */
+  /** Problems that only a change of settings can solve, as sentences. */
   refused: string[];
 }
 
-/** Rejects when a part does not answer, and may then be run again. */
+/** Rejects when a service does not answer; it can then be run again. */
 export async function bootstrapIdentity(deps: BootstrapDeps, wanted: WantedIdentity): Promise<Bootstrapped> {
   const { identity } = deps;
   const changes: string[] = [];
   const refused: string[] = [];
   const changed = (what: string): void => void changes.push(what);
-  // First of all, so that it is spelled so, whatever ADMIN_GROUP is called.
+  // First of all, so that it has this spelling, whatever ADMIN_GROUP is called.
   const admins = await ensureGroup(identity, ADMIN_ROLE_GROUP, changed);
   for (const name of [wanted.adminGroup, wanted.viewerGroup]) await ensureGroup(identity, name, changed);
   const beforeWebadmin = (): Promise<void> => deps.appliedPasswords.forget(WEBADMIN);
@@ -66,7 +70,7 @@ export async function bootstrapIdentity(deps: BootstrapDeps, wanted: WantedIdent
   );
   if (!admins.members.some(({ id }) => id === webadmin.account.id)) {
     await identity.groups.addMember(admins.id, webadmin.account.id);
-    changed(`${WEBADMIN} is a member of ${ADMIN_ROLE_GROUP}`);
+    changed(`added ${WEBADMIN} to ${ADMIN_ROLE_GROUP}`);
   }
   await unlessRefused('CORE_WEBADMIN_PASSWORD', WEBADMIN, refused, () =>
     giveWebadminPassword(deps, webadmin, wanted.webadminPassword, changed),
@@ -75,14 +79,14 @@ export async function bootstrapIdentity(deps: BootstrapDeps, wanted: WantedIdent
   await ensureProbeChannel(identity, changed);
   await ensureGroup(identity, UNGROUPED_GROUP, changed);
   const service = await ensureAccount(identity, LDAP_ACCOUNT, changed);
-  // Last: a directory that does not answer yet holds nothing else up.
+  // Last: a directory that does not answer yet delays nothing else.
   await unlessRefused('LDAP_BIND_PASSWORD', LDAP_SERVICE_ACCOUNT, refused, () =>
     giveServicePassword(deps, service, wanted.ldapServicePassword, changed),
   );
   return { changes, refused };
 }
 
-/** A password that a policy of the provider refuses is refused as often as it is tried. */
+/** A password that the provider's policy refuses is refused on every attempt. */
 async function unlessRefused(
   variable: string,
   username: string,
@@ -116,11 +120,14 @@ async function ensureGroup(identity: Identity, name: string, changed: Changed): 
     () => identity.groups.create(name),
     () => identity.groups.named(name),
   );
-  changed(`group ${name} was made`);
+  changed(`created group ${name}`);
   return { members: [], ...made };
 }
 
-/** `before` runs before an account is made, so that a crash in between is not taken for a finished start. */
+/**
+ * `before` runs before an account is created, so that a crash in between is not taken for a finished
+ * start.
+ */
 async function ensureAccount(
   identity: Identity,
   wanted: OwnAccount,
@@ -134,25 +141,28 @@ async function ensureAccount(
       () => identity.accounts.create(wanted),
       () => identity.accounts.named(wanted.username),
     );
-    changed(`account ${wanted.username} was made`);
+    changed(`created account ${wanted.username}`);
     return { account, isNew: true };
   }
   const { id, isActive, kind } = existing;
   if (isActive && kind === wanted.kind) return { account: existing, isNew: false };
   const account = await identity.accounts.change(id, { isActive: true, kind: wanted.kind });
-  if (!isActive) changed(`account ${wanted.username} is active again`);
-  if (kind !== wanted.kind) changed(`account ${wanted.username} is a ${wanted.kind} account again`);
+  if (!isActive) changed(`reactivated account ${wanted.username}`);
+  if (kind !== wanted.kind) changed(`made ${wanted.username} a ${wanted.kind} account again`);
   return { account, isNew: false };
 }
 
-/** Without a channel the probe's event would reach nobody, and a release would not end the canary's connection. */
+/**
+ * Without a channel the probe's event would reach no one, and a release would not end the canary's
+ * connection.
+ */
 async function ensureProbeChannel(identity: Identity, changed: Changed): Promise<void> {
   const { id, members } = await ensureGroup(identity, PROBE_GROUP, changed);
   for (const username of [PROBE_ACCOUNT, CANARY_ACCOUNT]) {
     const account = await identity.accounts.named(username);
     if (account === undefined || members.some((member) => member.id === account.id)) continue;
     await identity.groups.addMember(id, account.id);
-    changed(`${username} is a member of ${PROBE_GROUP}`);
+    changed(`added ${username} to ${PROBE_GROUP}`);
   }
 }
 
@@ -167,7 +177,10 @@ async function orTheOneOfAnother<T>(make: () => Promise<T>, find: () => Promise<
   }
 }
 
-/** Set when it is new or was changed in the settings: one that the person has changed since stays. */
+/**
+ * Set when it is new or was changed in the settings: a password that the person has changed since
+ * stays.
+ */
 async function giveWebadminPassword(
   { identity, appliedPasswords }: BootstrapDeps,
   { account, isNew }: Ensured,
@@ -175,16 +188,17 @@ async function giveWebadminPassword(
   changed: Changed,
 ): Promise<void> {
   if (password === undefined) return;
-  // A process that was started with the old settings is restarted with them; the new ones are not taken back.
+  // A process that was started with the old settings is restarted with the new ones; those are not
+  // reverted.
   if (!isNew && (await appliedPasswords.isApplied(REPLACED_WEBADMIN, password))) return;
   await appliedPasswords.forget(REPLACED_WEBADMIN);
   if (!isNew && (await appliedPasswords.isApplied(WEBADMIN, password))) return;
   await identity.accounts.setPassword(account.id, password);
   await appliedPasswords.remember(WEBADMIN, password);
-  changed(`${WEBADMIN} has the password of the settings`);
+  changed(`set the password of ${WEBADMIN} to the one in the settings`);
 }
 
-/** Nobody but our own parts uses it, so it always follows the settings. */
+/** Only Holdfast itself uses it, so it always follows the settings. */
 async function giveServicePassword(
   { identity, directory }: BootstrapDeps,
   { account, isNew }: Ensured,
@@ -194,5 +208,5 @@ async function giveServicePassword(
   if (password === undefined) return;
   if (!isNew && (await directory.signIn('core', LDAP_SERVICE_ACCOUNT, password)) !== undefined) return;
   await identity.accounts.setPassword(account.id, password);
-  changed(`${LDAP_SERVICE_ACCOUNT} has the password of the settings`);
+  changed(`set the password of ${LDAP_SERVICE_ACCOUNT} to the one in the settings`);
 }

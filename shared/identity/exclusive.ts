@@ -1,11 +1,15 @@
-// One writer per key: in this process by a queue, between processes by an advisory lock of our own database.
+// Allows one writer per key: in this process through a queue, between processes through an advisory
+// lock in our own database.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { limitConcurrency, serializeByKey } from '@holdfast/kit/concurrency';
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Exclusive } from './port.ts';
 
-/** The first half of the lock's name; the other half is a hash of the key. Keys of one hash wait for each other. */
+/**
+ * The first half of the lock's name; the other half is a hash of the key. Keys with the same hash
+ * wait for each other.
+ */
 const NAMESPACE = 4_805_727;
 /** Locks held or waited for at once: one less than the pool's connections, so that `work` finds one for itself. */
 const CONCURRENCY = 2;
@@ -14,20 +18,24 @@ const WAIT_MS = 15_000;
 export interface ExclusiveOptions {
   /** Pieces of work at once, of all keys; must be less than the connections of the pool. */
   concurrency?: number;
-  /** How long one waits for the others of this process, in milliseconds. */
+  /** How long one waits for others in this process, in milliseconds. */
   waitMs?: number;
-  /** False in workerd, where no request may wait for another: the lock alone then keeps the order. Default: true. */
+  /**
+   * False in workerd, where no request may wait for another: there the lock alone keeps the order.
+   * Default: true.
+   */
   queued?: boolean;
 }
 
 /**
  * One for each pool of connections.
  *
- * `run` bounds the wait for other processes, and must allow for the time that the longest `work` takes: the lock is
- * that of a transaction that stays open meanwhile. When the connection dies or the time is over while `work` runs, the
- * server gives the lock to the next process, but `work` goes on and its outcome is what the caller sees: it is the
- * truth about the system that was written to. Only then can two processes write at once; those of this process cannot.
- * Does not deadlock, whatever the number of keys: who holds a lock waits for nothing but its own work.
+ * `run` limits the wait for other processes, and must allow for the longest `work`: the lock is
+ * that of a transaction that stays open meanwhile. When the connection dies or the time is over
+ * while `work` runs, the server gives the lock to the next process, but `work` continues and the
+ * caller gets its result: that is the truth about the outside system. Only then can two processes
+ * write at once; those of this process cannot. Does not deadlock, whatever the number of keys: the
+ * holder of a lock waits for nothing but its own work.
  */
 export function exclusiveByDatabase(
   run: RunSql,
@@ -58,12 +66,12 @@ async function locked<T>(run: RunSql, key: string, work: () => Promise<T>): Prom
     gaveUp = true;
     if (begun === undefined) throw error;
   }
-  if (begun === undefined) throw new Error('the work was not begun');
-  // Also after a lost connection: nobody of this process begins before this work has ended.
+  if (begun === undefined) throw new Error('the work did not start');
+  // Also after a lost connection: in this process, no other work starts before this work has ended.
   return begun;
 }
 
 function tooLong(waitMs: number): AppError {
-  const text = `Other changes have not ended within ${waitMs / 1000} s; nothing was changed. Try again later.`;
+  const text = `Other changes did not finish within ${waitMs / 1000} s; nothing was changed. Try again later.`;
   return new AppError('unavailable', text);
 }

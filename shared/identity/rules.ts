@@ -1,4 +1,5 @@
-// What people and channels may be called, which password a person may have, when it expires, and who is shown.
+// Validates names of people and channels, passwords and expiry dates, and decides which accounts
+// are shown.
 
 import { ADMIN_ROLE_GROUP, CHANNEL_PREFIX, nameKey, PROBE_GROUP, UNGROUPED_GROUP } from '@holdfast/kit/names';
 import { momentOf, readWallTime, wallTimeAt } from '@holdfast/kit/time';
@@ -6,18 +7,21 @@ import { isPublishedPassword } from '../settings/rules.ts';
 import type { RoleGroups } from '../sign-in/rules.ts';
 
 const USERNAME = /^[A-Za-z0-9._-]{1,64}$/;
-/** Of accounts of programs and of administration: never of people, whatever is hidden. */
+/** Prefixes of program and administration accounts: never of people, whatever is hidden. */
 const RESERVED_PREFIXES = ['svc_', 'adm_'];
 
-/** Why a person may not be called so, in a sentence; undefined when it may. */
+/** Why this can't be a username, as a predicate; undefined when it can. */
 export function usernameFault(username: string, hiddenPrefixes: readonly string[]): string | undefined {
   if (!USERNAME.test(username)) return 'must be 1 to 64 letters, digits, dots, underscores or hyphens';
   const prefix = [...RESERVED_PREFIXES, ...hiddenPrefixes].find((each) => beginsWith(username, each));
   if (prefix === undefined) return undefined;
-  return `must not begin with ${prefix}: such names belong to programs and to administration; choose another`;
+  return `must not begin with ${prefix}, which is reserved for programs and administration; choose another`;
 }
 
-/** A name to sign in with made of the name of a person: `Ann Müller` becomes `ann.muller`; empty where nothing can be. */
+/**
+ * Suggests a username from a person's name: `Ann Müller` becomes `ann.muller`; empty when none is
+ * possible.
+ */
 export function suggestedUsername(name: string): string {
   const plain = name.normalize('NFKD').replaceAll(/\p{M}/gu, '').replaceAll('ß', 'ss').toLowerCase();
   return plain
@@ -28,12 +32,12 @@ export function suggestedUsername(name: string): string {
     .replace(/^[.]+|[.]+$/g, '');
 }
 
-/** True when user management does not show an account of this name. */
+/** True when user management hides an account of this name. */
 export function isHiddenName(username: string, hiddenPrefixes: readonly string[]): boolean {
   return hiddenPrefixes.some((prefix) => beginsWith(username, prefix));
 }
 
-/** Without regard to case. */
+/** Ignores case. */
 function beginsWith(username: string, prefix: string): boolean {
   return nameKey(username).startsWith(nameKey(prefix));
 }
@@ -41,16 +45,19 @@ function beginsWith(username: string, prefix: string): boolean {
 const MIN_PASSWORD_CHARACTERS = 12;
 export const MAX_PASSWORD_BYTES = 1024;
 
-/** Why this cannot be the password of that person, in a sentence that does not quote it; undefined when it can. */
+/**
+ * Why this can't be that person's password, as a predicate that does not quote it; undefined when
+ * it can.
+ */
 export function passwordFault(password: string, username: string): string | undefined {
-  // First: counting the characters of what is far too long takes its time.
+  // First: counting the characters of a text that is far too long is slow.
   if (password.length > MAX_PASSWORD_BYTES || new TextEncoder().encode(password).length > MAX_PASSWORD_BYTES)
     return `must have at most ${MAX_PASSWORD_BYTES} bytes`;
   if (Array.from(password).length < MIN_PASSWORD_CHARACTERS)
     return `must have at least ${MIN_PASSWORD_CHARACTERS} characters`;
   if (password.includes('\0')) return 'must not contain the character NUL';
-  if (!password.isWellFormed()) return 'must be text: a half of a character is in it';
-  if (nameKey(password) === nameKey(username)) return 'must not be the user name itself';
+  if (!password.isWellFormed()) return 'must be complete text, but it contains half a character';
+  if (nameKey(password) === nameKey(username)) return 'must not be the username itself';
   if (isPublishedPassword(password))
     return 'must not be a password that manuals and programs publish; choose one of your own';
   return undefined;
@@ -61,7 +68,9 @@ export const EXPIRES = 'app_expires';
 /** The last second of the year 9999. */
 const LAST_SECOND = 253_402_300_799;
 
-/** When an account expires, in seconds of Unix time; null for what is no such number: it never does. */
+/**
+ * When an account expires, in seconds of Unix time; null for an invalid value, which never expires.
+ */
 export function appExpiresOf(attributes: Readonly<Record<string, unknown>>): number | null {
   const value = attributes[EXPIRES];
   if (typeof value !== 'number' || !Number.isFinite(value)) return null;
@@ -74,21 +83,20 @@ export function isoOfSeconds(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 }
 
-/** Seconds of Unix time of an ISO 8601 time in the future; else what is wrong with it. */
+/** Seconds of Unix time of an ISO 8601 time in the future; else the fault. */
 export function readExpiry(text: string, now: Date): { seconds: number } | { fault: string } {
   const milliseconds = Date.parse(text);
   const seconds = Math.floor(milliseconds / 1000);
   if (Number.isNaN(milliseconds) || Math.abs(seconds) > LAST_SECOND)
-    return { fault: 'must be a time that exists, up to the year 9999' };
+    return { fault: 'must be a valid time, up to the year 9999' };
   if (milliseconds <= now.getTime() || seconds * 1000 <= now.getTime())
-    return { fault: `${text} is past; give a time in the future, or null for none` };
+    return { fault: `${text} is in the past; give a time in the future, or null for never` };
   return { seconds };
 }
 
 /**
- * Until when somebody may come in, as a person chooses it from a list: at the end of the day, some days later at the same time
- * of the clock, at a time, or never.
- * In the order in which they are offered.
+ * The choices for an account's expiry, in menu order: at the end of the day, some days later at the
+ * same time, at a given time, or never.
  */
 export const ACCESS_ENDS = ['never', 'today', 'days-2', 'days-7', 'days-30', 'date'] as const;
 
@@ -104,19 +112,21 @@ interface Where {
   timeZone: string;
 }
 
-/** ISO 8601, null for never; else what is wrong with it, in a sentence. Whether it is past is not looked at. */
+/**
+ * ISO 8601, null for never; else the fault, as a sentence. A time in the past is not refused here.
+ */
 export function accessEnd({ choice, on }: Request, where: Where): { at: string | null } | { fault: string } {
   if (choice === 'never') return { at: null };
   if (choice === 'date') {
     const wall = readWallTime(on);
-    if (wall === undefined) return { fault: 'choose the day and the time at which access ends' };
+    if (wall === undefined) return { fault: 'choose the date and time at which access expires' };
     return { at: isoOf(momentOf(wall, where.timeZone)) };
   }
   const at = presetEnd(choice, where);
-  return at === undefined ? { fault: 'choose when access ends' } : { at };
+  return at === undefined ? { fault: 'choose when access expires' } : { at };
 }
 
-/** When a choice that names no time of its own would end; undefined for the others. */
+/** The result of a choice that needs no further input; undefined for the others. */
 export function presetEnd(choice: string, { now, timeZone }: Where): string | undefined {
   const wall = { ...wallTimeAt(now.getTime(), timeZone), second: 0 };
   if (choice === 'today') return isoOf(momentOf({ ...wall, day: wall.day + 1, hour: 0, minute: 0 }, timeZone));
@@ -132,20 +142,20 @@ function isoOf(ms: number): string {
 const REST = /^[A-Za-z0-9._-](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9._-])?$/;
 
 /**
- * Names of channels: groups of people that a device can talk to. They begin with `core_`; devices see the rest. A suffix
- * `_READ` or `_WRITE` makes membership one-way.
- * The whole name of the channel that somebody means, with or without the prefix, or why there is none of that name.
+ * Names of channels: groups of people that a device can talk to. They begin with `core_`; devices
+ * see the rest. A suffix `_READ` or `_WRITE` makes membership one-way. Returns the whole name of
+ * the channel, given with or without the prefix, or the fault.
  */
 export function readChannelName(text: string, roles: RoleGroups): { name: string } | { fault: string } {
   const rest = nameKey(text).startsWith(CHANNEL_PREFIX) ? text.slice(CHANNEL_PREFIX.length) : text;
   if (!REST.test(rest))
     return {
-      fault: `must be 1 to 64 letters, digits, blanks, dots, underscores or hyphens (${CHANNEL_PREFIX} not counted), without a blank at either end`,
+      fault: `must be 1 to 64 letters, digits, spaces, dots, underscores or hyphens (${CHANNEL_PREFIX} not counted), without a space at either end`,
     };
   const name = CHANNEL_PREFIX + rest;
   if (givesRole(text, roles) || givesRole(name, roles))
-    return { fault: 'is the name of a group that gives a role: change the role of a user instead' };
-  if (isStackOwn(name)) return { fault: 'is a channel that the stack keeps for itself: choose another name' };
+    return { fault: "is the name of a group that grants a role; change the user's role instead" };
+  if (isStackOwn(name)) return { fault: 'is reserved for Holdfast; choose another name' };
   return { name };
 }
 
@@ -154,7 +164,7 @@ export function isChannel(name: string, roles: RoleGroups): boolean {
   return name.startsWith(CHANNEL_PREFIX) && !givesRole(name, roles) && !isStackOwn(name);
 }
 
-/** True for the groups that give a role, in any case. */
+/** True for the groups that grant a role, in any case. */
 function givesRole(name: string, { admin, viewer }: RoleGroups): boolean {
   return [ADMIN_ROLE_GROUP, admin, viewer].some((each) => nameKey(each) === nameKey(name));
 }

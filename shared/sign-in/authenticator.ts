@@ -1,5 +1,5 @@
-// Authenticates with a memory in this process: lockouts, who signed in a moment ago, and who is in which group. Node only;
-// workerd asks its host.
+// Authenticates with state in this process: lockouts, recent sign-ins and group memberships. Node
+// only; workerd calls its host.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { limitAttempts } from '@holdfast/kit/concurrency';
@@ -28,17 +28,17 @@ export interface AuthenticatorOptions {
   signIns: Pick<SignIns, 'recognise' | 'epoch'>;
   audit: Pick<Audit, 'note'>;
   roles: RoleGroups;
-  /** Of the settings: for the emergency. */
+  /** From the settings, for emergencies. */
   webadminPassword: Secret | undefined;
   metricsToken: Secret | undefined;
-  /** Milliseconds that never go back, and the time of day. */
+  /** A monotonic clock in milliseconds, and the time of day. */
   steadyMs: () => number;
   wallMs: () => number;
-  /** How long a refusal takes at least; 0 in tests. */
+  /** The minimum duration of a refusal; 0 in tests. */
   minRefusalMs?: number;
 }
 
-/** What the lockouts of this process are for, as people see it. */
+/** The resource that the lockouts of this process protect, as displayed to people. */
 const DOOR = 'http';
 const TOO_MANY_AT_ONCE = 'Too many sign-ins at once. Try again in a moment.';
 const BASIC = 'Basic ';
@@ -129,7 +129,10 @@ export class GuardedAuthenticator implements FastAuthenticator {
     this.#note(attempt, 'sign-in', 'denied');
   }
 
-  /** A wrong password is still a guess, and counts; the answer says what is wrong with the directory. */
+  /**
+   * A wrong password is still a guess and counts; the response explains the problem with the
+   * directory.
+   */
   #emergency(attempt: PasswordAttempt, error: AppError): Entrance {
     const { webadminPassword: password } = this.#options;
     if (password === undefined || attempt.base !== 'web' || nameKey(attempt.username) !== WEBADMIN) throw error;
@@ -145,7 +148,7 @@ export class GuardedAuthenticator implements FastAuthenticator {
     return principalOf(entry, this.#options.roles, { kind: 'password' });
   }
 
-  /** Made once for what is remembered. */
+  /** Created once per cached entry. */
   #madeOf(remembered: SignedText | DirectoryEntry, entry: DirectoryEntry, by: SignedInBy): Principal {
     const known = this.#made.get(remembered);
     if (known !== undefined && known.groups === entry.groups) return known;

@@ -1,4 +1,4 @@
-// Authenticates every HTTP request, with one lockout for everything that takes a password.
+// Authenticates every HTTP request, with one lockout for everything that accepts a password.
 
 import type { DirectoryBase } from '@holdfast/kit/directory';
 import type { Page, Paging } from '@holdfast/kit/json';
@@ -9,7 +9,7 @@ type Maybe<T> = T | Promise<T>;
 export interface PasswordAttempt {
   username: string;
   password: string;
-  /** Of the client, as the host knows it. */
+  /** The client's address, as the host knows it. */
   address: string;
   base: DirectoryBase;
   requestId: string;
@@ -21,52 +21,61 @@ export type Entrance =
   | { kind: 'locked'; retryAfterSeconds: number };
 
 export interface LockedAddress {
-  /** As it is counted: IPv6 by its /64. */
+  /** The key of the count: IPv6 by its /64. */
   address: string;
-  /** The doors that share the state. */
+  /** The endpoints that share the count. */
   door: string;
   failures: number;
   /** ISO 8601. */
   locked_until: string;
 }
 
-/** Rejects with an AppError `unavailable` when the directory or our own database would have to be asked and does not answer. */
+/**
+ * Rejects with an AppError `unavailable` when the directory or our own database is needed and does
+ * not answer.
+ */
 export interface Authenticator {
   /**
-   * Judges a name and a password. The attempt counts once, for the address, before anything else is asked; only a refusal
-   * is a failure. While the directory does not answer, `webadmin` comes in with the password of the settings, to look only.
+   * Checks a name and a password. The attempt counts once, for the address, before any other check;
+   * only a refusal is a failure. While the directory does not answer, `webadmin` can sign in
+   * read-only with the password of the settings.
    */
   password(attempt: PasswordAttempt): Promise<Entrance>;
-  /** The person whose session this cookie stands for; undefined when it stands for none, or no longer. */
+  /**
+   * The person whose session this cookie belongs to; undefined when there is none, or it has ended.
+   */
   session(cookie: string): Promise<Principal | undefined>;
-  /** Whom a bearer token stands for: METRICS_TOKEN, or an API token. */
+  /** The owner of a bearer token: METRICS_TOKEN or an API token. */
   bearer(token: string): Promise<Principal | undefined>;
-  /** Forgets what is remembered of an account: its groups, its password or its right to come in have changed. */
+  /** Drops the cache for an account: its groups, password or access have changed. */
   forget(username: string): Maybe<void>;
-  /** Those that are locked now, soonest free first. */
+  /** Addresses that are locked out now, soonest free first. */
   lockouts(): Maybe<LockedAddress[]>;
-  /** Forgets the failures of an address; false when there were none. */
+  /** Clears the failures of an address; false when there were none. */
   release(address: string): Maybe<boolean>;
 }
 
-/** What a host that authenticates in its own memory can tell without waiting; undefined: ask the slow way. */
+/**
+ * Cached results that a host with its own memory can return without waiting; undefined: use the
+ * slow path.
+ */
 export interface FastAuthenticator extends Authenticator {
   /**
-   * The person behind an Authorization header that was accepted a moment ago, METRICS_TOKEN included, no API token. The same
-   * object while the same is remembered.
+   * The person behind an Authorization header that was accepted a moment ago, METRICS_TOKEN
+   * included, no API token. Returns the same object while the same entry is cached.
    */
   known(authorization: string, address: string): Principal | undefined;
   /** The same for the cookie of a session. */
   knownSession(cookie: string): Principal | undefined;
   /** Seconds until the address is free; undefined when it is not locked. */
   lockedFor(address: string): number | undefined;
-  /** Keeps in mind, for the audit log, a password that came from a locked address and was not judged. */
+  /** Notes, for the audit log, a password that came from a locked address and was not checked. */
   noteLocked(attempt: PasswordAttempt): void;
 }
 
 /**
- * Sessions and API tokens: signed texts that stand for a person, remembered in our own database by their digest only. They
- * end with their time, when they are revoked, and when the epoch of their owner changes.
+ * Sessions and API tokens: signed texts that represent a person, stored in our own database by
+ * digest only. They end at their expiry, on revocation, and when the epoch of their owner changes.
  */
 export interface Session {
   /** A uuid. */
@@ -75,7 +84,7 @@ export interface Session {
   /** ISO 8601, as all times here. */
   createdAt: string;
   expiresAt: string;
-  /** Where it was begun: client address and the name that the browser gave itself. */
+  /** Where it began: client address and the user agent of the browser. */
   address: string;
   userAgent: string;
 }
@@ -90,42 +99,42 @@ export interface ApiToken {
   expiresAt: string;
 }
 
-/** What may be given to something new that is signed. */
+/** Options of a new session or token. */
 export interface Given {
-  /** A uuid, for who must know it before; default: any. */
+  /** A uuid, for callers that must know it in advance; default: random. */
   id?: string;
   /**
-   * The epoch as it was before the person was judged: when it has changed since, the text is void from the beginning.
-   * Default: that of now.
+   * The epoch as read before the person was checked: if it has changed since, the text is void from
+   * the start. Default: the current one.
    */
   epoch?: number;
 }
 
-/** Whom a signed text stands for. */
+/** The owner of a signed text. */
 export interface SignedText {
   kind: 'session' | 'token';
   id: string;
   username: string;
-  /** Of a token. */
+  /** Tokens only. */
   scope?: Scope;
   expiresAt: string;
 }
 
-/** How many sessions of one person are kept; the oldest ends when there is one more. */
+/** Maximum number of sessions of one person; the oldest ends when another begins. */
 export const MAX_SESSIONS = 50;
 
 /**
- * Usernames count without regard to case; an id that is no uuid belongs to nothing. Rejects with `unavailable` when our own
- * database does not answer, and, where something is signed or recognised, when there is no SESSION_KEY.
+ * Usernames ignore case; an id that isn't a uuid matches nothing. Rejects with `unavailable` when
+ * our own database does not answer and, when signing or checking, when there is no SESSION_KEY.
  */
 export interface SignIns {
-  /** `text` is the value of the cookie; it is shown nowhere again. */
+  /** `text` is the value of the cookie; it is never shown again. */
   openSession(session: Omit<Session, 'id' | 'createdAt'> & Given): Promise<Session & { text: string }>;
-  /** `text` is the token; it is shown nowhere again. */
+  /** `text` is the token; it is never shown again. */
   createToken(token: Omit<ApiToken, 'id' | 'createdAt'> & Given): Promise<ApiToken & { text: string }>;
-  /** Undefined for a text that was not signed here, has ended or was revoked. */
+  /** Undefined for a text that was not signed here, has expired or was revoked. */
   recognise(kind: SignedText['kind'], text: string): Promise<SignedText | undefined>;
-  /** Changes whenever everything that was signed for this person is to end; 0 at first. */
+  /** Changes whenever every session and token of this person must end; 0 at first. */
   epoch(username: string): Promise<number>;
   /** Those that are valid, newest first. */
   sessions(username: string, paging: Paging): Promise<Page<Session>>;
@@ -133,15 +142,17 @@ export interface SignIns {
   endSession(username: string, id: string): Promise<boolean>;
   /** Ends all of them; resolves with their number. */
   endSessions(username: string): Promise<number>;
-  /** Everybody's that are valid, newest first. */
+  /** Valid ones of everyone, newest first. */
   tokens(paging: Paging): Promise<Page<ApiToken>>;
   token(id: string): Promise<ApiToken | undefined>;
   endToken(id: string): Promise<boolean>;
-  /** Removes what expired before this time (ISO 8601) or is void; resolves with the number. */
+  /**
+   * Removes those that expired before this time (ISO 8601) or are void; resolves with the number.
+   */
   prune(before: string): Promise<number>;
 }
 
-/** What this feature asks of the outside, by the names in Deps. */
+/** What this feature needs from outside, by the names in Deps. */
 export interface SignInPorts {
   authenticator: Authenticator;
   signIns: SignIns;

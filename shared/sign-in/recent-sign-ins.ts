@@ -1,5 +1,5 @@
-// What was found out a moment ago about who comes in, so that not every request costs a bind: passwords that were right,
-// signed texts that are valid, groups of people. How long each is believed stands here, and nowhere else.
+// Caches recent sign-ins so that not every request costs a bind: correct passwords, valid signed
+// texts, groups of people. All cache lifetimes are defined here.
 
 import { hash, randomBytes } from 'node:crypto';
 import { AppError } from '@holdfast/kit/app-error';
@@ -9,13 +9,18 @@ import { withTimeout } from '@holdfast/kit/timeout';
 import type { PasswordAttempt, SignedText, SignIns } from './port.ts';
 
 /**
- * What is changed at the identity provider itself counts after this time: 30 seconds are promised, and the questions take
- * theirs.
+ * A change at the identity provider itself counts after this time: 30 seconds are promised, and the
+ * queries take some of it.
  */
 const BELIEVED_MS = 20_000;
-/** What is changed through Holdfast, also by another process, counts after this time: one second is promised. */
+/**
+ * A change through Holdfast, also by another process, counts after this time: one second is
+ * promised.
+ */
 const EPOCH_BELIEVED_MS = 500;
-/** A database that hangs delays nobody's password for longer, and is not asked again for a while. */
+/**
+ * A hanging database delays a password for at most this long, and is then not asked for a while.
+ */
 const EPOCH_WITHIN_MS = 1_500;
 const EPOCH_PAUSE_MS = 1_000;
 const MAX_KEPT = 10_000;
@@ -27,14 +32,14 @@ export interface RecentOptions {
   wallMs: () => number;
 }
 
-/** What was asked at some time; callers at the same moment share the answer. */
+/** A cached query with its time; concurrent callers share the result. */
 interface Request<T> {
   answer: Promise<T>;
   requestedMs: number;
 }
 
 interface KnownEpoch extends Request<number | undefined> {
-  /** The answer, once it is there. */
+  /** The result, once it is there. */
   epoch?: number;
 }
 
@@ -46,13 +51,13 @@ interface Accepted {
 }
 
 interface Recognised extends Request<SignedText | undefined> {
-  /** The answer, once it is there. */
+  /** The result, once it is there. */
   signed?: SignedText;
 }
 
 interface Person {
   answer: Promise<DirectoryEntry | undefined>;
-  /** The answer, once it is there. */
+  /** The result, once it is there. */
   entry?: DirectoryEntry;
   epoch: number;
   until: number;
@@ -65,14 +70,17 @@ export class RecentSignIns {
   readonly #signIns: RecentOptions['signIns'];
   readonly #steadyMs: RecentOptions['steadyMs'];
   readonly #wallMs: RecentOptions['wallMs'];
-  /** Keys are digests with a secret of this process: no password and no cookie is kept. An HMAC would cost twenty times as much. */
+  /**
+   * Keys are digests with a secret of this process, so no password or cookie is stored. An HMAC
+   * would cost twenty times as much.
+   */
   readonly #secret = randomBytes(32).toString('hex');
   readonly #accepted = new Map<string, Accepted>();
   readonly #recognised = new Map<string, Recognised>();
   readonly #people = new Map<string, Person>();
   readonly #epochs = new Map<string, KnownEpoch>();
   #epochsUnknownUntil = -Infinity;
-  /** Counts what was forgotten: what was asked before must not be remembered after. */
+  /** Counts invalidations: a query that began before one must not be cached after it. */
   #generation = 0;
 
   constructor({ directory, signIns, steadyMs, wallMs }: RecentOptions) {
@@ -91,8 +99,9 @@ export class RecentSignIns {
   }
 
   /**
-   * At most half a second old, which is safe: what is remembered under an epoch that has changed since is dropped at the
-   * next look. Undefined while our own database does not answer: then nothing can be believed.
+   * At most half a second old, which is safe: an entry cached under an epoch that has changed since
+   * is dropped at the next lookup. Undefined while our own database does not answer: then nothing
+   * cached counts.
    */
   async #epochOf(username: string): Promise<number | undefined> {
     const key = nameKey(username);
@@ -119,7 +128,10 @@ export class RecentSignIns {
     }
   }
 
-  /** By what Basic sends, so that a header need not be read. A name with a colon could be read as a shorter name with a longer password. */
+  /**
+   * Keyed by the Basic credentials, so that a header need not be decoded. A name with a colon could
+   * be read as a shorter name with a longer password.
+   */
   #passwordKey({ username, password }: Password): string | undefined {
     if (username.includes(':')) return undefined;
     return this.#digest('password', Buffer.from(`${username}:${password}`).toString('base64'));
@@ -132,7 +144,7 @@ export class RecentSignIns {
     return undefined;
   }
 
-  /** What is known of a person under this epoch. */
+  /** The cached data of a person under this epoch. */
   #believed(key: string, epoch: number): Person | undefined {
     const found = this.#people.get(key);
     return found !== undefined && found.epoch === epoch && found.until > this.#steadyMs() ? found : undefined;
@@ -155,7 +167,7 @@ export class RecentSignIns {
     return query.answer;
   }
 
-  /** The entry behind a password of the web base that was right a moment ago. */
+  /** The entry behind a web-base password that was correct a moment ago. */
   async byPassword(password: Password): Promise<DirectoryEntry | undefined> {
     const key = this.#passwordKey(password);
     const found = key === undefined ? undefined : this.#current(key);
@@ -175,7 +187,7 @@ export class RecentSignIns {
     return this.#isFresh(known) && known.epoch === found.epoch ? found.entry : undefined;
   }
 
-  /** To be called before a password is judged; what it resolves with is called when it was right. */
+  /** Call before a password is checked, and call the result when it was correct. */
   async beforePassword(password: Password): Promise<(entry: DirectoryEntry) => void> {
     const before = this.#generation;
     const requestedAtMs = this.#steadyMs();
@@ -205,7 +217,7 @@ export class RecentSignIns {
     return entry && { signed, entry };
   }
 
-  /** The entry of a person, at most as old as is promised. */
+  /** The entry of a person, at most as old as promised. */
   async person(username: string): Promise<DirectoryEntry | undefined> {
     const key = nameKey(username);
     const epoch = await this.#epochOf(username);
@@ -234,7 +246,7 @@ export class RecentSignIns {
   }
 }
 
-/** The oldest goes when there are too many. */
+/** Drops the oldest entry when there are too many. */
 function keep<T>(map: Map<string, T>, key: string, value: T): void {
   map.delete(key);
   map.set(key, value);

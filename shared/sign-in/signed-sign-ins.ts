@@ -1,5 +1,6 @@
-// Sessions and API tokens in our own database. A row carries the epoch of its owner that was read in the statement that made
-// it, and counts only while that is still the epoch: what is opened while everything of a person ends, ends too. Node only.
+// Stores sessions and API tokens in our own database. A row carries the epoch of its owner, read in
+// the statement that inserted it, and counts only while that epoch is current: a session that
+// begins while everything of a person ends, ends too. Node only.
 
 import { randomUUID } from 'node:crypto';
 import type { Page, Paging } from '@holdfast/kit/json';
@@ -11,7 +12,10 @@ import { type ApiToken, type Given, MAX_SESSIONS, type Session, type SignedText,
 import type { Scope } from './rules.ts';
 import { signedTexts } from './signed-text.ts';
 
-/** Rows of sessions and API tokens: when they count, how they are found, and what the port makes of them. */
+/**
+ * Rows of sessions and API tokens: when they are valid, how they are found, and how they become
+ * port objects.
+ */
 export interface SessionRow {
   id: string;
   username: string;
@@ -30,17 +34,17 @@ export interface TokenRow {
   expires_at: Date;
 }
 
-/** A name as the tables have it. PostgreSQL has no text with a NUL, and no account has such a name. */
+/** A username key as stored. PostgreSQL text has no NUL, and no account has such a name. */
 export function ownerKey(username: string): string {
   return nameKey(username).replaceAll('\0', '\uFFFD');
 }
 
-/** The epoch of the owner of a row that is called `s`. */
+/** The epoch of the owner of a row aliased `s`. */
 export function epochOfOwner(sql: Sql | TransactionSql) {
   return sql`coalesce((SELECT e.epoch FROM account_epoch e WHERE e.username_key = s.username_key), 0)`;
 }
 
-/** Whether a row that is called `s` counts. */
+/** The validity condition of a row aliased `s`. */
 export function isValid(sql: Sql | TransactionSql) {
   return sql`(s.expires_at > now() AND s.epoch = ${epochOfOwner(sql)})`;
 }
@@ -67,7 +71,7 @@ export function tokenOf(row: TokenRow): ApiToken {
   };
 }
 
-/** A page of the sessions that count, of one person. */
+/** A page of one person's valid sessions. */
 export async function sessionsOf(sql: Sql, owner: string, { page, pageSize }: Paging): Promise<Page<Session>> {
   const [{ count } = { count: 0 }] = await sql<{ count: number }[]>`
     SELECT count(*)::int AS count FROM session s WHERE username_key = ${owner} AND ${isValid(sql)}`;
@@ -77,7 +81,7 @@ export async function sessionsOf(sql: Sql, owner: string, { page, pageSize }: Pa
   return { results: rows.map(sessionOf), count };
 }
 
-/** A page of the tokens that count, of everybody. */
+/** A page of everyone's valid tokens. */
 export async function everyToken(sql: Sql, { page, pageSize }: Paging): Promise<Page<ApiToken>> {
   const [{ count } = { count: 0 }] = await sql<{ count: number }[]>`
     SELECT count(*)::int AS count FROM api_token s WHERE ${isValid(sql)}`;
@@ -94,7 +98,7 @@ export interface SignedSignInsOptions {
 }
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
-/** Any number: the first half of a lock that nobody else takes. */
+/** Any number: the first half of a lock that no other code uses. */
 const LOCK = 480_573;
 
 export class SignedSignIns implements SignIns {
@@ -237,7 +241,7 @@ export class SignedSignIns implements SignIns {
   }
 }
 
-/** Ends everything that was signed for a person, within the transaction of the caller. */
+/** Ends every session and token of a person, within the caller's transaction. */
 export async function endSignInsOf(sql: TransactionSql, username: string): Promise<void> {
   const owner = ownerKey(username);
   await oneAtATime(sql, owner);
@@ -248,7 +252,10 @@ export async function endSignInsOf(sql: TransactionSql, username: string): Promi
   await sql`DELETE FROM api_token WHERE username_key = ${owner}`;
 }
 
-/** Until the end of the transaction: so that limits hold, and two that delete the same rows do not wait for each other. */
+/**
+ * Until the end of the transaction, so that limits hold and two deletions of the same rows do not
+ * wait for each other.
+ */
 async function oneAtATime(sql: TransactionSql, owner: string): Promise<void> {
   await sql`SELECT pg_advisory_xact_lock(${LOCK}::int, hashtext(${owner}))`;
 }

@@ -1,5 +1,5 @@
-// The texts that stand for a person: JSON Web Tokens with an id nobody can guess. Cookies and API tokens have a key, a type
-// and an audience each, so that neither is ever taken for the other.
+// Signs and checks the texts of sessions and API tokens: JSON Web Tokens with a random id. Cookies
+// and API tokens have separate keys, types and audiences, so neither is ever accepted as the other.
 
 import { createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { errors, jwtVerify, SignJWT } from 'jose';
@@ -12,15 +12,15 @@ type Kind = SignedText['kind'];
 
 const ISSUER = 'holdfast';
 const ALGORITHM = 'HS256';
-/** Scanners that look for secrets in repositories know a token by its beginning. */
+/** Secret scanners for repositories recognize a token by this prefix. */
 const PREFIX: Record<Kind, string> = { session: '', token: 'hft_' };
 const TYPE: Record<Kind, string> = { session: 'holdfast-session+jwt', token: 'holdfast-token+jwt' };
-/** Only characters of base64url, and only the one spelling that a signature of 256 bits has. */
+/** Only base64url characters, and only the one spelling that a 256-bit signature has. */
 const FORM = /^[\w-]{20,200}\.[\w-]{40,2000}\.[\w-]{42}[AEIMQUYcgkosw048]$/;
 
 const claimsSchema = z.object({ sub: z.string().min(1), jti: z.string().length(43) });
 
-/** What a text says, once its signature was checked. */
+/** The content of a text, once its signature was checked. */
 export interface Claims {
   username: string;
   /** SHA-256 of the id: what is stored. */
@@ -30,7 +30,7 @@ export interface Claims {
 export interface SignedTexts {
   /** A new text, with the digest to store. `expiresAt` is ISO 8601. */
   sign(kind: Kind, username: string, expiresAt: string): Promise<{ text: string; digest: Buffer }>;
-  /** Undefined for everything that was not signed here as this kind, or has expired. */
+  /** Undefined for any text that was not signed here as this kind, or has expired. */
   read(kind: Kind, text: string): Promise<Claims | undefined>;
 }
 
@@ -40,8 +40,8 @@ export function signedTexts(key: Secret | undefined): SignedTexts {
 
   function keyOf(kind: Kind): Uint8Array {
     if (keys !== undefined) return keys[kind];
-    const text = 'Sessions and API tokens cannot be signed or checked, because SESSION_KEY is not set.';
-    throw new AppError('unavailable', `${text} Remedy: set SESSION_KEY to what "openssl rand -hex 32" prints.`);
+    const text = "Sessions and API tokens can't be signed or checked, because SESSION_KEY is not set.";
+    throw new AppError('unavailable', `${text} Remedy: set SESSION_KEY to the output of "openssl rand -hex 32".`);
   }
 
   return {
@@ -79,7 +79,7 @@ function digestOf(id: string): Buffer {
   return createHash('sha256').update(id).digest();
 }
 
-/** What jose says about a text is its refusal; anything else is a fault of ours. */
+/** An error of jose is a refusal of the text; any other error is ours. */
 function refused(error: unknown): undefined {
   if (error instanceof errors.JOSEError) return undefined;
   throw error;

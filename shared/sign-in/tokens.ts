@@ -1,4 +1,5 @@
-// Makes an API token for a program. It acts for the person who made it, and ends with that person's right to come in.
+// Creates an API token for a program. It acts for the person who made it, and stops working when
+// that person loses access.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { lockoutAddress } from '@holdfast/kit/lockout';
@@ -19,17 +20,22 @@ interface TokenContext {
 }
 
 export interface WantedToken {
-  /** Whom it acts for. */
+  /** The person whom it acts for. */
   owner: string;
   name: string;
   scope: Scope;
   /** ISO 8601. */
   expiresAt: string;
-  /** A uuid that was chosen before, so that what is sent twice makes one. Default: any. */
+  /**
+   * A uuid chosen in advance, so that a form that is sent twice makes one token. Default: random.
+   */
   id?: string;
 }
 
-/** `text` is shown nowhere again. `invalid` for a bad expiry, `conflict` where a token of that id is there already. */
+/**
+ * `text` is never shown again. `invalid` for a bad expiry, `conflict` when a token of that id
+ * already exists.
+ */
 export async function createToken(
   { deps, actor }: TokenContext,
   { owner, name, scope, expiresAt, id = crypto.randomUUID() }: WantedToken,
@@ -55,11 +61,11 @@ function requireLifetime(expiresAt: string, now: Date): void {
 function madeAlready({ name }: ApiToken): AppError {
   return new AppError(
     'conflict',
-    `This form was sent already, and has made the token ${name}. Its text was shown then and is not shown again: if you have not got it, revoke ${name} and make another one.`,
+    `This form was already sent and created the token ${name}. Its text was shown only then. If you don't have it, revoke ${name} and create another token.`,
   );
 }
 
-/** Revokes an API token, whoever made it: it is dead at once. */
+/** Revokes an API token, whoever made it. It stops working at once. */
 interface RevokeContext {
   deps: {
     signIns: Pick<SignIns, 'token' | 'endToken'>;
@@ -69,7 +75,7 @@ interface RevokeContext {
   actor: Actor;
 }
 
-/** Resolves with what it was; `not_found` for none. */
+/** Resolves with the revoked token; `not_found` when there is none. */
 export async function revokeToken({ deps, actor }: RevokeContext, { id }: { id: string }): Promise<ApiToken> {
   const token = await deps.signIns.token(id);
   if (token === undefined) throw unknown(id);
@@ -87,7 +93,7 @@ function unknown(id: string): AppError {
   return new AppError('not_found', `There is no API token with the id "${id}"; GET /api/tokens lists them.`);
 }
 
-/** Ends sessions of a person, told in the audit log; in this process they are dead at once. */
+/** Ends sessions of a person, with a record in the audit log. In this process they end at once. */
 interface EndSessionDeps {
   audit: Pick<Audit, 'intend' | 'conclude'>;
   authenticator: Pick<Authenticator, 'forget'>;
@@ -107,7 +113,10 @@ export async function endSession(
   });
 }
 
-/** The same for a session that may have ended meanwhile, such as by a second click: then there is nothing to do. */
+/**
+ * The same for a session that may already have ended, such as after a double click: then nothing
+ * happens.
+ */
 export async function endSessionUnlessEnded(...what: Parameters<typeof endSession>): Promise<void> {
   try {
     await endSession(...what);
@@ -125,20 +134,22 @@ export async function endSessions(deps: EndSessionDeps, actor: Actor, username: 
   });
 }
 
-/** Forgets the failures of an address, so that it can sign in again at once. */
+/** Clears the failures of an address, so that it can sign in again at once. */
 export interface ReleaseLockoutDeps {
   authenticator: Pick<Authenticator, 'release'>;
   audit: Pick<Audit, 'intend' | 'conclude'>;
 }
 
-/** `address` is one of a locked /64 as well. Rejects with `not_found` when nothing is known of it. */
+/**
+ * `address` may be any address of a locked /64. Rejects with `not_found` when it has no failures.
+ */
 export async function releaseLockout(deps: ReleaseLockoutDeps, actor: Actor, address: string): Promise<void> {
   const target = lockoutAddress(address);
   await audited(deps, { actor, action: 'lockout.release', target }, async () => {
     if (await deps.authenticator.release(target)) return;
     throw new AppError(
       'not_found',
-      `No failed sign-in is known from ${address}. GET /api/lockouts lists the addresses that are locked.`,
+      `${address} has no failed sign-ins. GET /api/lockouts lists the addresses that are locked out.`,
     );
   });
 }

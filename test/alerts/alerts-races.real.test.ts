@@ -78,7 +78,7 @@ describe('an alert is not given out again', () => {
       apply: async (...args) => {
         await table.apply(...args);
         await answer.promise;
-        throw new AppError('unavailable', 'too late');
+        throw new AppError('unavailable', 'timed out');
       },
     });
     const observed = process.alerts.observe(evaluation(module, 'critical'));

@@ -167,7 +167,7 @@ describe('what is denied', () => {
         action: 'request.denied',
         target: 'GET /api/settings',
         result: 'denied',
-        detail: { reason: 'This needs the role admin.' },
+        detail: { reason: 'This requires the role admin.' },
       },
       expect.objectContaining({ actor: 'metrics', action: 'request.denied', target: 'POST /api/ops/alerts/test' }),
     ]);

@@ -81,9 +81,7 @@ describe('an audited deed', () => {
     });
     await expect(outcome).rejects.toMatchObject({
       code: 'unavailable',
-      message: expect.stringMatching(
-        /^The provider does not answer\. It may be done in part\. What is missing is tried again/,
-      ),
+      message: expect.stringMatching(/^The provider does not answer\. The change may be incomplete\. Holdfast retries/),
       fields: cause.fields,
       cause,
     });

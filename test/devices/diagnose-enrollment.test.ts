@@ -146,7 +146,7 @@ describe('the diagnosis of an enrollment', () => {
     [
       'chain',
       'is for another name',
-      /is made out to takserver, not to/,
+      /is issued to takserver, not to/,
       /SERVER_ADDRESS/,
       () => (sights[`${HOST}:8446 own`] = { ...unknown, error: `is issued to takserver, not to ${HOST}` }),
     ],
@@ -362,7 +362,7 @@ describe('a note of the diagnosis', () => {
         expect.stringMatching(/made out to cot\.example\.org was not seen/),
       ]);
     }
-    sights['127.0.0.1:8446 own'] = { ...unknown, error: 'expired on 2026-01-01; is made out to takserver' };
+    sights['127.0.0.1:8446 own'] = { ...unknown, error: 'expired on 2026-01-01; is issued to takserver' };
     expect((await diagnosis()).stage).toBe('chain');
     sights['127.0.0.1:8446 own'] = silent;
     expect((await diagnosis()).stage).toBe('port');

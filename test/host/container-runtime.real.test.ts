@@ -99,7 +99,9 @@ describe.each(['unix', 'http', 'tcp'])('a played runtime over %s', (over) => {
     const start = performance.now();
     const { code, message } = await failureOf(containerRuntime(url, { withinMs: 200 }).list());
     expect(code).toBe('unavailable');
-    expect(message).toMatch(/^The container runtime at .+ does not answer: nothing within 0.2 s\. Start it/);
+    expect(message).toMatch(
+      /^The container runtime at .+ does not answer: no answer within 0.2 s\. Start the container/,
+    );
     expect(performance.now() - start).toBeLessThan(1000);
   });
 
@@ -112,21 +114,26 @@ describe.each(['unix', 'http', 'tcp'])('a played runtime over %s', (over) => {
     const server = createTcpServer((socket) => socket.on('error', () => undefined).end('SSH-2.0-x\r\n'));
     const failure = await failureOf(containerRuntime(await listening(server, over)).list());
     expect(failure.code).toBe('upstream');
-    expect(failure.message).toMatch(/answered GET .+ with what is not HTTP .+ CONTAINER_RUNTIME_URL must name/);
+    expect(failure.message).toMatch(/answered GET .+ with something other than HTTP .+ Set CONTAINER_RUNTIME_URL/);
   });
 
   const WRONG: [string, number, string, RegExp][] = [
     ['fails', 500, '{"message":"boom\u0007 \u202e"}', /with status 500: \{"message":"boom "\}\. Check its log\./],
-    ['forbids', 403, '<h1>403</h1>', /with status 403: <h1>403<\/h1>\. Whatever guards it must allow GET/],
-    ['knows no containers', 404, '', /with status 404: nothing\. CONTAINER_RUNTIME_URL must name a Docker Engine/],
+    ['forbids', 403, '<h1>403</h1>', /with status 403: <h1>403<\/h1>\. If a proxy guards the socket, allow GET/],
+    ['knows no containers', 404, '', /with status 404: nothing\. Set CONTAINER_RUNTIME_URL to a Docker Engine/],
     ['moved', 301, '', /with status 301/],
-    ['is a web page', 200, `<html>${'x'.repeat(999)}`, /with what is not JSON: <html>x{154} \.\.\.\. CONTAINER_/],
-    ['says nothing', 200, '', /with what is not JSON: nothing/],
+    [
+      'is a web page',
+      200,
+      `<html>${'x'.repeat(999)}`,
+      /with something other than JSON: <html>x{154} \.\.\.\. Set CONTAINER_/,
+    ],
+    ['says nothing', 200, '', /with something other than JSON: nothing/],
     [
       'is another program',
       200,
       '{"secret":"hunter2"}',
-      /with JSON of another shape \(the response: [^{]+\)\. CONTAINER_/,
+      /with JSON of another shape \(the response: [^{]+\)\. Set CONTAINER_/,
     ],
     ['has no ids', 200, '[{"Name":"x"}]', /another shape \(0\.Id: /],
     ['has ids that lead elsewhere', 200, listed('../../secrets'), /another shape \(0\.Id: /],
@@ -180,7 +187,9 @@ describe('no runtime', () => {
     const text = execFileSync(process.execPath, ['--input-type=module', '-e', script, url], { encoding: 'utf8' });
     const uid = asRoot ? 65534 : process.getuid?.();
     expect(text).toMatch(
-      new RegExp(`^unavailable The user with uid ${uid} may not open the socket .+Add it to the group`),
+      new RegExp(
+        `^unavailable The user with uid ${uid} isn't allowed to open the container runtime's socket.+Add this user to the group`,
+      ),
     );
   });
 

@@ -73,7 +73,7 @@ describe('the release feed', () => {
   it('tells a server that is not there from one that is not to be trusted', async () => {
     await expect(releaseFeed(await closed(), fetch).newest('a', '1')).rejects.toMatchObject({
       code: 'unavailable',
-      message: expect.stringMatching(/^127\.0\.0\.1:\d+ cannot be asked \(ECONNREFUSED\)$/),
+      message: expect.stringMatching(/^Couldn't reach 127\.0\.0\.1:\d+ \(ECONNREFUSED\)$/),
     });
     const { pem, key } = await issue('somebody', undefined, { names: ['127.0.0.1'] });
     const url = await urlOf(

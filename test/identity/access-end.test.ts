@@ -31,14 +31,14 @@ describe('the end of access', () => {
   });
 
   it.each(['', 'days-3', 'days-0', 'tomorrow', 'constructor'])('is not %j', (choice) => {
-    expect(accessEnd({ choice, on: '' }, at('2026-05-01T10:00:00Z'))).toEqual({ fault: 'choose when access ends' });
+    expect(accessEnd({ choice, on: '' }, at('2026-05-01T10:00:00Z'))).toEqual({ fault: 'choose when access expires' });
   });
 
   it.each(['', '2026-02-30T10:00', '2026-05-01', '2026-13-01T10:00', '2026-05-01T24:00', 'soon', '0000-01-01T00:00'])(
     'cannot be at %j',
     (on) => {
       expect(accessEnd({ choice: 'date', on }, at('2026-05-01T10:00:00Z'))).toEqual({
-        fault: 'choose the day and the time at which access ends',
+        fault: 'choose the date and time at which access expires',
       });
     },
   );

@@ -11,22 +11,22 @@ const WANTED = {
   ldapServicePassword: 'the password of the service',
 };
 const EVERYTHING = [
-  'group core_ROLE_ADMIN was made',
-  'group Chiefs was made',
-  'group stack_viewer was made',
-  'account webadmin was made',
-  'webadmin is a member of core_ROLE_ADMIN',
-  'webadmin has the password of the settings',
-  'account svc_api was made',
-  'account svc_nodered was made',
-  'account svc_probe was made',
-  'account svc_canary was made',
-  'group core_holdfast_probe was made',
-  'svc_probe is a member of core_holdfast_probe',
-  'svc_canary is a member of core_holdfast_probe',
-  'group core_holdfast_no_group_READ was made',
-  'account adm_ldapservice was made',
-  'adm_ldapservice has the password of the settings',
+  'created group core_ROLE_ADMIN',
+  'created group Chiefs',
+  'created group stack_viewer',
+  'created account webadmin',
+  'added webadmin to core_ROLE_ADMIN',
+  'set the password of webadmin to the one in the settings',
+  'created account svc_api',
+  'created account svc_nodered',
+  'created account svc_probe',
+  'created account svc_canary',
+  'created group core_holdfast_probe',
+  'added svc_probe to core_holdfast_probe',
+  'added svc_canary to core_holdfast_probe',
+  'created group core_holdfast_no_group_READ',
+  'created account adm_ldapservice',
+  'set the password of adm_ldapservice to the one in the settings',
 ];
 
 function memoryPasswords(): AppliedPasswords {
@@ -84,10 +84,10 @@ describe('the bootstrap', () => {
     const admins = await identity.groups.named('core_ROLE_ADMIN');
     await identity.groups.removeMember(admins?.id ?? '', await idOf('webadmin'));
     expect(await bootstrap()).toEqual([
-      'group Chiefs was made',
-      'webadmin is a member of core_ROLE_ADMIN',
-      'account svc_api is active again',
-      'account svc_nodered was made',
+      'created group Chiefs',
+      'added webadmin to core_ROLE_ADMIN',
+      'reactivated account svc_api',
+      'created account svc_nodered',
     ]);
   });
 
@@ -96,7 +96,7 @@ describe('the bootstrap', () => {
     await identity.accounts.setPassword(await idOf('webadmin'), 'chosen by the person');
     expect(await bootstrap()).toEqual([]);
     expect(await bootstrap({ webadminPassword: 'another of the settings' })).toEqual([
-      'webadmin has the password of the settings',
+      'set the password of webadmin to the one in the settings',
     ]);
   });
 
@@ -107,13 +107,13 @@ describe('the bootstrap', () => {
     await expect(bootstrapIdentity({ ...deps, identity: { ...identity, accounts: ends } }, WANTED)).rejects.toThrow(
       'killed',
     );
-    expect(await bootstrap()).toContain('webadmin has the password of the settings');
+    expect(await bootstrap()).toContain('set the password of webadmin to the one in the settings');
   });
 
   it('gives the service account its password whenever the directory refuses it', async () => {
     await bootstrap();
     refused = true;
-    expect(await bootstrap()).toEqual(['adm_ldapservice has the password of the settings']);
+    expect(await bootstrap()).toEqual(['set the password of adm_ldapservice to the one in the settings']);
   });
 
   it.each(['unavailable', 'upstream'] as const)(
@@ -148,27 +148,25 @@ describe('the bootstrap', () => {
     let tries = 0;
     const setPassword = async (id: number, password: string): Promise<void> => {
       tries += 1;
-      if (password === WANTED.webadminPassword) throw new AppError('invalid', 'The identity provider refuses it');
+      if (password === WANTED.webadminPassword)
+        throw new AppError('invalid', 'The identity provider refused the change');
       await accounts.setPassword(id, password);
     };
     deps.identity = { ...identity, accounts: { ...accounts, setPassword } };
     const outcome = await bootstrapIdentity(deps, WANTED);
-    expect(outcome.changes).toEqual(EVERYTHING.filter((each) => !each.startsWith('webadmin has the password')));
+    expect(outcome.changes).toEqual(EVERYTHING.filter((each) => !each.startsWith('set the password of webadmin')));
     expect(outcome.refused).toEqual([
-      'The password of webadmin was not set. The identity provider refuses it. Remedy: set CORE_WEBADMIN_PASSWORD to a password that its policies accept, and restart.',
+      'The password of webadmin was not set. The identity provider refused the change. Remedy: set CORE_WEBADMIN_PASSWORD to a password that its policies accept, and restart.',
     ]);
     expect(tries).toBe(2);
     deps.identity = identity;
-    expect(await bootstrap()).toEqual(['webadmin has the password of the settings']);
+    expect(await bootstrap()).toEqual(['set the password of webadmin to the one in the settings']);
   });
 
   it('turns a webadmin that somebody made a service account into a person again', async () => {
     await bootstrap();
     await identity.accounts.change(await idOf('webadmin'), { kind: 'service', isActive: false });
-    expect(await bootstrap()).toEqual([
-      'account webadmin is active again',
-      'account webadmin is a person account again',
-    ]);
+    expect(await bootstrap()).toEqual(['reactivated account webadmin', 'made webadmin a person account again']);
     expect(await identity.accounts.named('webadmin')).toMatchObject({ kind: 'person', isActive: true });
   });
 

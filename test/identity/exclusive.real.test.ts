@@ -211,7 +211,7 @@ describe('one writer per key, over a database', () => {
   it('never begins when the lock is given after it gave up', async () => {
     const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
     const sql = { begin: async (use: (transaction: () => Promise<void>) => Promise<void>) => use(() => locked) };
-    const lost = new AppError('unavailable', 'too late');
+    const lost = new AppError('unavailable', 'timed out');
     const run: RunSql = async (use) => {
       void use(sql as unknown as Sql);
       throw lost;

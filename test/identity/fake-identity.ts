@@ -187,7 +187,7 @@ function checkEmail(email = ''): void {
 }
 
 function refused(path: string, message: string): AppError {
-  return new AppError('invalid', `The identity provider refuses it: ${path}: ${message}`, {
+  return new AppError('invalid', `The identity provider refused the change: ${path}: ${message}`, {
     fields: [{ path, message }],
   });
 }

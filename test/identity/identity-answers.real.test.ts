@@ -48,14 +48,14 @@ describe('refusals', () => {
     ],
     ['as a bare array', ['Must be an object.'], 'Must be an object.', [{ path: '', message: 'Must be an object.' }]],
     ['in words', { detail: 'JSON parse error' }, 'JSON parse error', [{ path: '', message: 'JSON parse error' }]],
-    ['with nothing', '', ', and does not say why', []],
+    ['with nothing', '', ' without a reason', []],
     ['of strange members', { a: 1, b: null, c: [], d: [[['deep']]] }, 'd: deep', [{ path: 'd', message: 'deep' }]],
   ])('%s are told', async (_, body, words, fields) => {
     when('PATCH', '/core/users/', (response) => sayJson(response, 400, body));
     const { id } = await newAccount();
     const error = await failureOf(at.identity.accounts.change(id, { name: 'x' }));
     expect(error).toMatchObject({ code: 'invalid', fields });
-    expect(error.message).toMatch(/^The identity provider refuses it/);
+    expect(error.message).toMatch(/^The identity provider refused the change/);
     expect(error.message).toContain(words);
   });
 
@@ -74,7 +74,7 @@ describe('refusals', () => {
     const { id } = await newAccount();
     const error = await failureOf(at.identity.accounts.setPassword(id, PASSWORD));
     expect(error).toMatchObject({ code: 'invalid', fields: [{ path: 'password' }] });
-    expect(error.message).toMatch(/refuses this password, and does not say why/);
+    expect(error.message).toMatch(/refused this password without a reason/);
   });
 
   it('of attributes that an administrator defined are told with their words', async () => {
@@ -171,7 +171,7 @@ describe('lists', () => {
     when('GET', '/core/users/', (response) =>
       sayJson(response, 200, { pagination: { next: 2, previous: 0, count: 9 }, results: [] }),
     );
-    expect((await failureOf(at.identity.accounts.list(PAGE))).message).toMatch(/gives 0 accounts a page where 10/);
+    expect((await failureOf(at.identity.accounts.list(PAGE))).message).toMatch(/returned 0 accounts on a page of 10/);
   });
 
   it('map a query to what the provider knows', async () => {
@@ -248,6 +248,6 @@ describe('answers', () => {
     ['date_joined', { date_joined: 'yesterday' }],
   ])('without a good %s are refused', async (member, bad) => {
     when('GET', '/core/users/7/', (response) => sayJson(response, 200, { ...user, ...bad }));
-    expect((await failureOf(at.identity.accounts.get(7))).message).toContain(`with another shape (${member}: `);
+    expect((await failureOf(at.identity.accounts.get(7))).message).toContain(`with an unexpected shape (${member}: `);
   });
 });

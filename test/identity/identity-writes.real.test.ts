@@ -110,7 +110,7 @@ describe('making app passwords', () => {
   it('leaves a ceiling alone that another form of a duration says to suffice', async () => {
     const owner = at.server.users.get(id);
     if (owner !== undefined) owner.attributes = { [CEILING]: 'days=29; hours=36.5;seconds=1' };
-    when('POST', '/core/tokens/', (response) => sayJson(response, 400, { expires: ['too late'] }));
+    when('POST', '/core/tokens/', (response) => sayJson(response, 400, { expires: ['timed out'] }));
     expect((await failureOf(create(after(30 * 1440)))).code).toBe('invalid');
     expect(ceiling()).toBe('days=29; hours=36.5;seconds=1');
     expect((await failureOf(create(after(31 * 1440)))).code).toBe('invalid');
@@ -149,7 +149,7 @@ describe('making app passwords', () => {
     when('GET', '/view_key/', (response) => sayJson(response, 200, { key: 7 }));
     when('DELETE', '/core/tokens/', (response) => sayJson(response, 500));
     const error = await failureOf(create(null));
-    expect(error.message).toMatch(/another shape .*tablet.*could not be deleted again/);
+    expect(error.message).toMatch(/unexpected shape .*tablet.*could not be deleted again/);
   });
 
   it.each<[string, object]>([
@@ -165,7 +165,7 @@ describe('making app passwords', () => {
     const error = await failureOf(create(after(10)));
     expect([error.code, error.message]).toEqual([
       'upstream',
-      expect.stringMatching(/another token .* must be of a superuser/),
+      expect.stringMatching(/another token .* must belong to a superuser/),
     ]);
     expect([...at.server.tokens.keys()]).toEqual(['own-api']);
   });

@@ -74,8 +74,8 @@ describe('a password', () => {
     ['x'.repeat(1025), /1024 bytes/],
     ['ü'.repeat(513), /1024 bytes/],
     ['twelve chars\0', /NUL/],
-    ['twelve chars\ud800', /half of a character/],
-    ['Long.User-Name', /user name/],
+    ['twelve chars\ud800', /half a character/],
+    ['Long.User-Name', /the username/],
     ['AtakAtakAtak', /publish/],
     ['ATAKATAKATAKATAK', /publish/],
     ['Pass4MartiPass4Marti', /publish/],
@@ -112,7 +112,7 @@ describe('an expiry', () => {
     for (const past of ['2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05.9Z', '2020-01-01T00:00:00Z'])
       expect(readExpiry(past, now)).toEqual({ fault: expect.stringContaining(past) });
     for (const none of ['tomorrow', '2026-13-01T00:00:00Z', '9999-12-31T23:59:59-01:00'])
-      expect(readExpiry(none, now)).toEqual({ fault: expect.stringMatching(/exists/) });
+      expect(readExpiry(none, now)).toEqual({ fault: expect.stringMatching(/valid time/) });
   });
 });
 
@@ -152,7 +152,7 @@ describe('a channel', () => {
     'core_holdfast_probe_WRITE',
     'core_holdfast_no_group',
   ])('is none of those that the stack keeps for itself, in no direction: %s', (text) => {
-    expect(readChannelName(text, ROLES)).toEqual({ fault: expect.stringMatching(/keeps for itself/) });
+    expect(readChannelName(text, ROLES)).toEqual({ fault: expect.stringMatching(/reserved for Holdfast/) });
     expect(isChannel(text.startsWith('core_') ? text : `core_${text}`, ROLES)).toBe(false);
   });
 

@@ -63,7 +63,7 @@ describe('certificate.revoke', () => {
 
   it('that cannot be read is not known', async () => {
     await intend('certificate.revoke', 'john', { nonsense: true });
-    expect(await finish()).toEqual(['unknown', { finished_later: true, reason: 'the intent cannot be read' }]);
+    expect(await finish()).toEqual(['unknown', { finished_later: true, reason: "the intent can't be read" }]);
   });
 });
 

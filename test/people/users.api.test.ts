@@ -328,7 +328,7 @@ describe('POST /api/users/{id}/password', () => {
 
   it.each([
     ['short', /12 characters/],
-    ['Ada.Ada.Ada.Ada', /user name/],
+    ['Ada.Ada.Ada.Ada', /the username/],
     ['atakatakATAK', /publish/],
     ['x'.repeat(2000), /1024 bytes/],
     ['x'.repeat(5000), /1024 bytes/],

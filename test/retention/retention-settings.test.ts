@@ -57,7 +57,7 @@ describe('RETENTION_CRON with a core that counts seconds, a TAK Server release',
   it('stops the start when it cannot be said in Spring, with name, value, why and remedy', () => {
     const [text = '', ...others] = problems({ RETENTION_CRON: '0 0 3 * * ? 2099', CORE_RETENTION_UNIT: 'seconds' });
     expect(others).toEqual([]);
-    expect(text).toContain('RETENTION_CRON=0 0 3 * * ? 2099: cannot be given to the core: it is for the year 2099');
+    expect(text).toContain("RETENTION_CRON=0 0 3 * * ? 2099: can't be given to the core: it is for the year 2099");
     expect(text).toContain('Remedy: leave the year out, such as RETENTION_CRON=0 0 3 * * ?, or remove it');
     expect(problems({ RETENTION_CRON: '0 0 3 * * ? 2099', CORE_RETENTION_UNIT: 'days' })).toEqual([]);
   });

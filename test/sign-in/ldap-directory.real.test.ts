@@ -273,7 +273,7 @@ describe('the connections', () => {
       new Set(['unavailable']),
     );
     expect(outcomes.at(-1)).toMatchObject({
-      reason: { message: expect.stringContaining('is asked too much at once') },
+      reason: { message: expect.stringContaining('is overloaded: too many requests at once') },
     });
     // A place that becomes free is taken before the server knows that it is.
     expect(most).toBeLessThanOrEqual(4);

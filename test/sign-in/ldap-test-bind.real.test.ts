@@ -51,6 +51,6 @@ describe('a directory that has come up empty', () => {
   afterAll(() => server.close());
 
   it('takes the password and shows nothing: it is not there yet', async () => {
-    await expect(bind(server.port)).rejects.toThrow(`does not show ${DN} its own entry`);
+    await expect(bind(server.port)).rejects.toThrow(`does not return the own entry of ${DN}`);
   });
 });

@@ -73,7 +73,7 @@ describe('DELETE /api/lockouts/{address}', () => {
     const response = await ask('/api/lockouts/198.51.100.1', 'DELETE');
     expect(response.status).toBe(404);
     expect(problemSchema.parse(await response.json()).detail).toBe(
-      'No failed sign-in is known from 198.51.100.1. GET /api/lockouts lists the addresses that are locked.',
+      '198.51.100.1 has no failed sign-ins. GET /api/lockouts lists the addresses that are locked out.',
     );
     expect(deps.audit.records.at(-1)).toMatchObject({ action: 'lockout.release', phase: 'outcome', result: 'failed' });
   });

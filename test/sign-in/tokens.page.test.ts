@@ -39,7 +39,7 @@ describe('the page of the API tokens', () => {
       '',
       1,
     ]);
-    expect(html).toContain('is not shown again');
+    expect(html).toContain('was shown only then');
     expect(html).not.toContain(`value="${id}"`);
   });
 

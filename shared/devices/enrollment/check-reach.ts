@@ -189,7 +189,7 @@ interface ChainSight {
 function judgeChain({ host, state, plain, isHidden, packageHint }: ChainSight): Found {
   const { trusted, error = 'is not trusted' } = state;
   // Seen at another name than phones use.
-  const isOtherNameOnly = isHidden && /^is made out to [^;]*$/.test(error);
+  const isOtherNameOnly = isHidden && /^is issued to [^;]*$/.test(error);
   if (!trusted && !isOtherNameOnly)
     return wrong(
       `The certificate of the enrollment port will not do: it ${error}.`,

@@ -1,4 +1,5 @@
-// Lists of accounts at the identity provider: any stretch of what a query finds, by the provider's own order.
+// Lists accounts at the identity provider: any range of a query's results, in the provider's own
+// order.
 
 import { mapConcurrent } from '@holdfast/kit/concurrency';
 import type { Page } from '@holdfast/kit/json';
@@ -7,8 +8,9 @@ import { account, accountName, pageOf } from './answers.ts';
 import { type IdentityProvider, PAGE_SIZE, type Query, valueOf } from './request.ts';
 
 /**
- * A page of accounts without those of certain names. The provider cannot leave anybody out: those that are to be left out
- * are found by searches, and a stretch is read that is longer by as many. What it costs depends on their number alone.
+ * A page of accounts that skips certain name prefixes. The provider can't exclude names, so
+ * searches find the excluded accounts and the page is read longer by that many. The cost depends on
+ * their number alone.
  */
 interface Wanted {
   provider: IdentityProvider;
@@ -16,14 +18,14 @@ interface Wanted {
   /** `length` accounts from `begin` on, counted from 0; fewer at the end. */
   stretch: (filters: Query, begin: number, length: number) => Promise<Page<Account>>;
   filters: Query;
-  /** Beginnings of usernames. */
+  /** Username prefixes. */
   without: readonly string[];
-  /** Counted from 0 among those that are left. */
+  /** Counted from 0 among the remaining accounts. */
   begin: number;
   length: number;
 }
 
-/** Searches under way at once. */
+/** Concurrent searches. */
 const CONCURRENCY = 4;
 const names = pageOf(accountName);
 
@@ -37,7 +39,7 @@ export async function visibleAccounts(wanted: Wanted): Promise<Page<Account>> {
     ? likely
     : stretch(filters, begin, length + hidden.length));
   const count = Math.max(0, read.count - hidden.length);
-  // Each of them that lies before the stretch has moved it by one.
+  // Each excluded account before the range has shifted it by one.
   const passed = begin === 0 ? 0 : await countBefore(wanted, hidden, read);
   const visible = read.results.filter(({ username }) => !isHidden(wanted, username));
   return { results: visible.slice(passed, passed + length), count };
@@ -48,7 +50,7 @@ function isHidden({ without }: Pick<Wanted, 'without'>, username: string): boole
   return without.some((prefix) => lower.startsWith(prefix.toLowerCase()));
 }
 
-/** Of those that the filters find and that are to be left out. */
+/** The excluded accounts that match the filters. */
 async function hiddenNames(wanted: Wanted): Promise<string[]> {
   const { provider, path, filters } = wanted;
   const { search, ...others } = filters;
@@ -59,7 +61,7 @@ async function hiddenNames(wanted: Wanted): Promise<string[]> {
   });
   const all = [...new Set(found.flat())];
   if (search === undefined) return all;
-  // What a search finds is the provider's to say.
+  // The provider decides what a search matches.
   const isFound = await inBatches(all, async (username) => {
     const query = { ...filters, ...BARE, username, page: '1', page_size: '1' };
     return ((await provider.read(path, names, query))?.pagination.count ?? 0) > 0;
@@ -72,7 +74,7 @@ const BARE = { include_groups: 'false', include_roles: 'false' };
 async function hiddenBy(wanted: Wanted, query: Query): Promise<string[]> {
   const { provider, path } = wanted;
   const first = await provider.exchange('GET', path, names, { query: { ...query, page: '1', page_size: '100' } });
-  // Of a group that does not exist there are no members.
+  // A group that does not exist has no members.
   if ('refused' in first && first.refused.members.join() === 'groups_by_name') return [];
   const page = valueOf(first);
   if (page === undefined) throw provider.nonsense('has no list of accounts. Correct IDENTITY_URL.');
@@ -92,7 +94,10 @@ type Compare = (one: string, other: string) => number;
 const byBytes: Compare = (one, other) => (one < other ? -1 : Number(one > other));
 const withoutCase: Compare = (one, other) => byBytes(one.toLowerCase(), other.toLowerCase());
 
-/** How many stand before the stretch. The provider does not tell its order, but what it gives shows it. */
+/**
+ * How many come before the range. The provider does not report its order, but its results reveal
+ * it.
+ */
 async function countBefore(
   { stretch, filters, begin }: Wanted,
   hidden: readonly string[],
@@ -105,7 +110,7 @@ async function countBefore(
   const before = (order: Compare): number => elsewhere.filter((username) => order(username, first) < 0).length;
   const orders = ordersOfProviders().filter((order) => isSorted(usernames, order));
   if (new Set(orders.map(before)).size <= 1) return before(orders[0] ?? byBytes);
-  // Those of a short stretch may stand in several orders: the beginning of the list shows which one it is.
+  // Accounts of a short range may fit several orders: the start of the list shows which one it is.
   const beginning = (await stretch(filters, 0, Math.min(begin, PAGE_SIZE))).results.map(({ username }) => username);
   if (beginning.length === begin) return elsewhere.filter((username) => beginning.includes(username)).length;
   return before(orders.find((order) => isSorted(beginning, order)) ?? orders[0] ?? byBytes);
@@ -154,7 +159,7 @@ export function accountLists(provider: IdentityProvider): (query: AccountQuery) 
       const skipped = begin % size;
       return { results: results.slice(skipped, skipped + length), count };
     }
-    // The provider gives no more at once: the pages of its own that hold the wanted ones.
+    // The provider returns no more at once: these are its own pages that contain the wanted ones.
     const first = Math.floor(begin / PAGE_SIZE);
     const last = Math.ceil((begin + length) / PAGE_SIZE);
     const numbers = Array.from({ length: last - first }, (_, index) => first + index + 1);
@@ -181,12 +186,12 @@ export function accountLists(provider: IdentityProvider): (query: AccountQuery) 
     if (read === undefined) return undefined;
     const { results, pagination } = read;
     if (pagination.next > 0 && results.length < pageSize) {
-      throw provider.nonsense(`gives ${results.length} accounts a page where ${pageSize} were asked for`);
+      throw provider.nonsense(`returned ${results.length} accounts on a page of ${pageSize}`);
     }
     return { results, count: pagination.count };
   }
 
-  /** Of a list whose page does not exist. */
+  /** For a list whose page does not exist. */
   async function countOf(filters: Query): Promise<number> {
     const first = await provider.read(PATH, accountNames, { ...filters, page: '1', page_size: '1' });
     if (first === undefined) throw provider.nonsense('has no list of accounts. Correct IDENTITY_URL.');
@@ -196,10 +201,7 @@ export function accountLists(provider: IdentityProvider): (query: AccountQuery) 
   return list;
 }
 
-/**
- * Lists of accounts at the identity provider: any stretch of what a query finds, by the provider's own order.
- * The size of pages of which one holds the whole stretch; undefined when none does.
- */
+/** The size of pages of which one contains the whole range; undefined when none does. */
 function pageSizeFor(begin: number, length: number): number | undefined {
   for (let size = length; size <= PAGE_SIZE; size += 1) if ((begin % size) + length <= size) return size;
   return undefined;

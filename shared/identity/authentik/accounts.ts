@@ -1,4 +1,4 @@
-// Accounts at the identity provider.
+// Reads and changes accounts at the identity provider.
 
 import type { PatchedUserRequest, UserPasswordSetRequest, UserRequest } from '@goauthentik/api';
 import { AppError } from '@holdfast/kit/app-error';
@@ -8,7 +8,7 @@ import { accountLists, accountNames, PATH } from './account-lists.ts';
 import { account, type Wire } from './answers.ts';
 import { type IdentityProvider, type Outcome, valueOf } from './request.ts';
 
-/** What is made. */
+/** The account to create. */
 const TYPE_OF = { person: 'internal', service: 'service_account' } as const;
 const MAX_ID = 2 ** 31 - 1;
 
@@ -24,8 +24,8 @@ export class IdentityAccounts implements Accounts {
   }
 
   /**
-   * The provider writes an account as a whole, also when a call names one member of it: whatever changes one, or its
-   * password, goes through here.
+   * The provider writes an account as a whole, even when a call names one field of it. Every change
+   * of an account or its password therefore goes through here.
    */
   async #asWriter<T>(id: number, work: () => Promise<T>): Promise<T> {
     return this.#exclusive(`identity-account:${id}`, work);
@@ -39,7 +39,7 @@ export class IdentityAccounts implements Accounts {
     if (username === '') return undefined;
     const without = { include_groups: 'false', include_roles: 'false' };
     const lower = username.toLowerCase();
-    // A search for a short name finds half of everybody: the spellings that are likely come first.
+    // A search for a short name matches half of all accounts, so likely spellings are tried first.
     for (const spelling of new Set([username, lower])) {
       const query = { ...without, username: spelling };
       const found = await this.#provider.first(PATH, accountNames, query, (each) => each.username === spelling);
@@ -60,7 +60,7 @@ export class IdentityAccounts implements Accounts {
     return this.#exclusive(`identity-username:${username.toLowerCase()}`, async () => {
       if ((await this.named(username)) !== undefined) throw taken(username);
       const outcome = await this.#provider.exchange('POST', PATH, account, { body: userOf(wanted) });
-      // Somebody else may have been faster; the words of the refusal are nothing to rely on.
+      // Another request may have been faster; the wording of the refusal isn't reliable.
       const isName = 'refused' in outcome && outcome.refused.members.includes('username');
       if (isName && (await this.named(username)) !== undefined) throw taken(username);
       return existing(outcome, 'There is no list of accounts');
@@ -89,7 +89,10 @@ export class IdentityAccounts implements Accounts {
     return found;
   }
 
-  /** Changes attributes by what they are now; resolves with the account as it is afterwards. */
+  /**
+   * Changes attributes based on their current values; resolves with the account as it is
+   * afterwards.
+   */
   async writeAttributes(id: number, changesOf: (now: Attributes) => Attributes): Promise<Account> {
     mustBeId(id);
     return this.#asWriter(id, async () => {
@@ -133,7 +136,7 @@ function userOf({ username, name, email, kind = 'person', attributes }: NewAccou
   };
 }
 
-/** What was done; throws what was refused, and `not_found` with that text when something is missing. */
+/** The result; throws the refusal, and `not_found` with that text when something is missing. */
 export function existing<T>(outcome: Outcome<T>, text: string): T {
   if ('missing' in outcome) throw new AppError('not_found', text);
   if ('refused' in outcome) throw outcome.refused.error;
@@ -155,16 +158,17 @@ function mustBeId(id: number): void {
 function taken(username: string): AppError {
   return new AppError(
     'conflict',
-    `There is an account with the name ${JSON.stringify(username)}, in some case, already`,
+    `The username ${JSON.stringify(username)} is already taken. Names ignore case; the account may be deactivated.`,
   );
 }
 
 function badPassword(): AppError {
-  const message = 'The identity provider refuses this password, and does not say why: it may be empty, or too weak';
+  const message =
+    'The identity provider refused this password without a reason. It may be empty or too weak; choose another.';
   return new AppError('invalid', message, { fields: [{ path: 'password', message: 'refused' }] });
 }
 
-/** A null removes; attributes that are not named stay, also those that are null. */
+/** Null removes an attribute; attributes that are not named stay, even when they are null. */
 export function merged(now: Attributes, changes: Attributes): Attributes {
   const all = new Map(Object.entries(now));
   for (const [name, value] of Object.entries(changes)) {

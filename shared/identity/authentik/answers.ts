@@ -1,5 +1,5 @@
-// What the identity provider's answers must hold, checked when they come and, against the provider's own types, when
-// this is compiled. Only what is needed is asked for: older releases lack some members, newer ones have more.
+// Validates the identity provider's responses at run time and, against the provider's own types, at
+// compile time. Only required fields are checked: older releases lack some, newer ones have more.
 
 import type {
   Pagination,
@@ -36,7 +36,10 @@ export type Wire<T> = 0 extends T & 1
         ? { [Key in keyof T as Key extends string ? (string extends Key ? string : Snake<Key>) : never]: Wire<T[Key]> }
         : T;
 
-/** The schema, if it asks for nothing that the model lacks and takes every value that the model allows; else never. */
+/**
+ * The schema, if it requires nothing that the model lacks and accepts every value that the model
+ * allows; else never.
+ */
 type Held<Model, Schema extends z.ZodObject> =
   Exclude<keyof z.input<Schema>, keyof Wire<Model>> extends never
     ? Pick<Required<Wire<Model>>, keyof z.input<Schema> & keyof Wire<Model>> extends z.input<Schema>
@@ -44,7 +47,7 @@ type Held<Model, Schema extends z.ZodObject> =
       : never
     : never;
 
-/** Does not compile when the schema and the provider's model have come apart. */
+/** Does not compile when the schema and the provider's model have diverged. */
 export const heldTo =
   <Model>() =>
   <Schema extends z.ZodObject>(schema: Schema & Held<Model, Schema>): Schema =>
@@ -52,7 +55,7 @@ export const heldTo =
 
 /** Any offset becomes UTC, in milliseconds. */
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text).toISOString());
-/** Kept as it came: what is written back must be the same. */
+/** Unchanged: it must be written back as it came. */
 const attributes = z.custom<Attributes>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'expected an object',
@@ -76,7 +79,7 @@ const user = heldTo<User>()(
     username: z.string(),
     name: z.string().default(''),
     email: z.string().nullish(),
-    // Without a default: who may sign in, and what a change would write back, is never guessed.
+    // No default: who may sign in, and what a change would write back, is never guessed.
     is_active: z.boolean(),
     attributes,
     groups_obj: z
@@ -96,7 +99,7 @@ const KINDS: Record<string, Account['kind']> = {
   internal_service_account: 'system',
 };
 
-/** An account. A type that is not known belongs to the provider: nobody else touches it. */
+/** An account. An unknown type belongs to the provider: no other code touches it. */
 export const account = user.transform((read): Account => ({
   id: read.pk,
   username: read.username,
@@ -137,7 +140,7 @@ function groupNameOf({ pk, name }: z.output<typeof groupName>): { id: string; na
   return { id: pk, name };
 }
 
-/** A token of any intent; `owner` is undefined in releases that do not say it. */
+/** A token of any intent; `owner` is undefined in releases that do not report it. */
 export const token = heldTo<Token>()(
   z.object({
     identifier: z.string(),
@@ -177,7 +180,7 @@ const MAX_FIELDS = 10;
 const MAX_DEPTH = 4;
 const MAX_CHARACTERS = 400;
 
-/** Our names of what the provider calls otherwise. */
+/** Our names of the provider's fields. */
 const OURS: Record<string, string> = {
   is_active: 'isActive',
   expires: 'expiresAt',
@@ -192,11 +195,11 @@ const OURS: Record<string, string> = {
 export interface Refusal {
   /** `invalid`, with fields by our names. */
   error: AppError;
-  /** The members that it names, by the provider's names. */
+  /** The fields that it names, by the provider's names. */
   members: readonly string[];
 }
 
-/** The words of an error without fields; empty when there are none. */
+/** The text of an error without fields; empty when there is none. */
 export function wordsOf(json: unknown): string {
   return isRecord(json) && typeof json['detail'] === 'string' ? json['detail'] : '';
 }
@@ -225,7 +228,7 @@ export function refusalOf(json: unknown, system: string, secrets: readonly strin
   }
 
   const text = fields.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join(' ');
-  const message = `${system} refuses it${text === '' ? ', and does not say why' : `: ${shortened(text, MAX_CHARACTERS)}`}`;
+  const message = `${system} refused the change${text === '' ? ' without a reason' : `: ${shortened(text, MAX_CHARACTERS)}`}`;
   return {
     error: new AppError('invalid', message, { fields }),
     members: isRecord(json) ? Object.keys(json) : [],

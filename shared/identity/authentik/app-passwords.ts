@@ -1,5 +1,5 @@
-// App passwords at the identity provider: tokens of one intent. Those of another, such as our own API token, are never
-// shown, revealed or deleted.
+// Manages app passwords at the identity provider: tokens of one intent. Tokens of another intent,
+// such as our own API token, are never shown, revealed or deleted.
 
 import type { TokenRequest } from '@goauthentik/api';
 import { AppError } from '@holdfast/kit/app-error';
@@ -10,7 +10,10 @@ import { IdentityAccounts, noAccount } from './accounts.ts';
 import { pageOf, token, tokenKey, type Wire } from './answers.ts';
 import { IdentityProvider, type Outcome, valueOf } from './request.ts';
 
-/** The attribute of an account that holds the longest lifetime of its app passwords, in the provider's own form of a duration. */
+/**
+ * The attribute of an account that holds the longest lifetime of its app passwords, in the
+ * provider's own duration format.
+ */
 export const CEILING = 'goauthentik.io/user/token-maximum-lifetime';
 
 const UNIT_MINUTES: Record<string, number> = {
@@ -23,7 +26,7 @@ const UNIT_MINUTES: Record<string, number> = {
   weeks: 7 * 24 * 60,
 };
 
-/** Minutes of `days=7;hours=12`; 0 for what is no duration, which the provider does not heed either. */
+/** Minutes of `days=7;hours=12`; 0 for an invalid duration, which the provider also ignores. */
 export function ceilingMinutes(value: Json | undefined): number {
   if (typeof value !== 'string') return 0;
   let minutes = 0;
@@ -39,7 +42,7 @@ export function ceilingMinutes(value: Json | undefined): number {
 
 const PATH = 'core/tokens';
 const IDENTIFIER = /^[-\w]{1,255}$/;
-/** The provider's clock may be behind ours, and the request takes its time. */
+/** The provider's clock may be behind ours, and the request takes some time. */
 const SPARE_MINUTES = 10;
 const SAME_END_MS = 60_000;
 
@@ -97,7 +100,8 @@ export class IdentityAppPasswords implements AppPasswords {
     if (!IDENTIFIER.test(identifier)) throw badIdentifier();
     const minutes = lifetimeMinutes(wanted.expiresAt, this.#now());
     let outcome = await this.#post(wanted);
-    // Asked first, raised then: a group may give a higher ceiling, and the account's own would hide that.
+    // Checked before raising: a group may set a higher ceiling, and the account's own would hide
+    // it.
     if (minutes > 0 && 'refused' in outcome && outcome.refused.members.includes('expires')) {
       await this.#raise(wanted.accountId, minutes);
       outcome = await this.#post(wanted);
@@ -106,7 +110,7 @@ export class IdentityAppPasswords implements AppPasswords {
     try {
       const key = await this.#keyOf(identifier);
       if (key === undefined)
-        throw this.#provider.nonsense(`does not show the key of the app password that it has just made`);
+        throw this.#provider.nonsense('does not show the key of the app password that it has just made');
       return { ...password, key };
     } catch (error) {
       await this.#discardAfter(error, identifier);
@@ -125,32 +129,32 @@ export class IdentityAppPasswords implements AppPasswords {
     return this.#provider.exchange('POST', PATH, token, { body });
   }
 
-  /** The app password that was made, if it is the one that was asked for. */
+  /** The new app password, if it is the requested one. */
   async #madeBy(outcome: Made, wanted: NewAppPassword): Promise<AppPassword> {
     const { identifier, accountId } = wanted;
     if ('refused' in outcome) {
       const { members, error } = outcome.refused;
       if (members.includes('identifier') && (await this.#provider.read(`${PATH}/${identifier}`, token)) !== undefined) {
-        throw new AppError('conflict', `There is a token with the identifier ${identifier} already`);
+        throw new AppError('conflict', `There is already a token with the identifier ${identifier}`);
       }
       throw members.includes('user') ? new AppError('not_found', noAccount(accountId)) : error;
     }
     if (!('done' in outcome)) throw this.#provider.nonsense('has no list of tokens. Correct IDENTITY_URL.');
     if (isAsWanted(outcome.done, wanted)) return outcome.done.password;
-    // For a caller that is no superuser it makes them for the caller.
-    const what = 'made another token than the one that was asked for. IDENTITY_TOKEN must be of a superuser.';
+    // For a caller without superuser rights, the provider makes the token for the caller.
+    const what = 'made another token than requested. IDENTITY_TOKEN must belong to a superuser.';
     const error = this.#provider.nonsense(what);
     await this.#discardAfter(error, identifier);
     throw error;
   }
 
-  /** Nothing half-made stays; what went wrong first is what counts. */
+  /** Nothing half-made stays; the first error counts. */
   async #discardAfter(error: unknown, identifier: string): Promise<void> {
     try {
       await this.#discard(identifier);
     } catch (cause) {
       if (!(error instanceof AppError)) throw cause;
-      const text = `${error.message}. The app password ${identifier}, whose key nobody has seen, could not be deleted again.`;
+      const text = `${error.message}. The app password ${identifier} could not be deleted again; its key was never shown.`;
       throw new AppError(error.code, text, { cause });
     }
   }
@@ -172,14 +176,14 @@ function isAsWanted({ isAppPassword, password }: MadeToken, { identifier, accoun
   return isAppPassword && password.identifier === identifier && password.accountId === accountId && isSameEnd;
 }
 
-/** 0 for one that never ends: no ceiling counts. */
+/** 0 for one that never expires: no ceiling applies. */
 function lifetimeMinutes(expiresAt: Date | null, now: Date): number {
   return expiresAt === null ? 0 : Math.max(0, Math.ceil((expiresAt.getTime() - now.getTime()) / MINUTE_MS));
 }
 
 function badIdentifier(): AppError {
   const message = 'letters, digits, - and _ are allowed, up to 255';
-  return new AppError('invalid', `This cannot be the identifier of an app password: ${message}`, {
+  return new AppError('invalid', `Invalid identifier of an app password: ${message}`, {
     fields: [{ path: 'identifier', message }],
   });
 }

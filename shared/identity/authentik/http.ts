@@ -1,4 +1,4 @@
-// The identity provider over its HTTP API, version 3. Runs on Node and in workerd.
+// Calls the identity provider's HTTP API, version 3. Runs on Node and in workerd.
 
 import type { GroupRequest, UserAccountRequest } from '@goauthentik/api';
 import { AppError } from '@holdfast/kit/app-error';
@@ -85,19 +85,19 @@ export class IdentityGroups implements Groups {
 }
 
 function taken(name: string): AppError {
-  return new AppError('conflict', `There is a group with the name ${JSON.stringify(name)}, in some case, already`);
+  return new AppError('conflict', `The group name ${JSON.stringify(name)} is already taken. Names ignore case.`);
 }
 
 export interface HttpIdentityOptions extends ProviderOptions {
-  /** Keeps writers of one account, and makers of one name, apart. */
+  /** Keeps writers of one account, and creators of one name, apart. */
   exclusive: Exclusive;
-  /** Tells which app passwords live long; default: the system's clock. */
+  /** Decides which app passwords are long-lived; default: the system's clock. */
   now?: () => Date;
 }
 
 /**
- * `url` is where the provider is (`http://127.0.0.1:9000`, `https://host/prefix`). One request takes at most 5 s and
- * 8 MB, and a method a few of them; lists end after 10 000 entries or 20 s.
+ * `url` is the provider's address (`http://127.0.0.1:9000`, `https://host/prefix`). One request
+ * takes at most 5 s and 8 MB, and a method a few of them; lists end after 10 000 entries or 20 s.
  */
 export function httpIdentity({ exclusive, now = () => new Date(), ...options }: HttpIdentityOptions): Identity {
   const provider = new IdentityProvider(options);
@@ -112,7 +112,7 @@ export function httpIdentity({ exclusive, now = () => new Date(), ...options }: 
 
   async function version(): Promise<string> {
     const outcome = await provider.exchange('GET', 'admin/version', versions);
-    if (!('done' in outcome)) throw provider.nonsense('does not tell its version');
+    if (!('done' in outcome)) throw provider.nonsense('does not report its version');
     return outcome.done.version_current;
   }
 

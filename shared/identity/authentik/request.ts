@@ -1,5 +1,6 @@
-// One call of the identity provider's API, limited in time and size; no redirect is followed with the token. Its words
-// are quoted only from JSON, on one line, without a secret. Web APIs only: runs on Node and in workerd.
+// Makes one call of the identity provider's API, limited in time and size; it follows no redirect
+// with the token. Error text is quoted only from JSON, on one line, without a secret. Web APIs
+// only: runs on Node and in workerd.
 
 import type { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
@@ -17,7 +18,7 @@ export const PAGE_SIZE = 100;
 const MAX_PAGES = 100;
 /** Said by the provider while it starts, and by a proxy before it. */
 const ABSENT: ReadonlySet<number> = new Set([502, 503, 504]);
-/** Of all the pages of one list. */
+/** For all pages of one list. */
 const LIST_WITHIN_MS = 20_000;
 
 export interface ProviderOptions {
@@ -25,7 +26,7 @@ export interface ProviderOptions {
   url: string;
   token: Secret;
   fetch: typeof globalThis.fetch;
-  /** Of one request, in milliseconds; default: 5000. */
+  /** Per request, in milliseconds; default: 5000. */
   withinMs?: number;
 }
 
@@ -34,11 +35,11 @@ export type Query = Record<string, string | readonly string[]>;
 export interface Call {
   query?: Query;
   body?: object;
-  /** What must not be quoted, beside the token. */
+  /** Text that must not be quoted, besides the token. */
   secrets?: readonly string[];
 }
 
-/** What became of a call. Everything else is an AppError. */
+/** The result of a call. Every other failure is an AppError. */
 export type Outcome<T> = { done: T } | { missing: true } | { refused: Refusal };
 
 export interface PageSchema<T> {
@@ -48,14 +49,14 @@ export interface PageSchema<T> {
 
 interface Answer {
   status: number;
-  /** Undefined when the body is no JSON. */
+  /** Undefined when the body isn't JSON. */
   json: unknown;
   isEmpty: boolean;
 }
 
 class TooLong extends Error {}
 
-/** The value, or undefined when there is none; throws what was refused. */
+/** The value, or undefined when there is none; throws the refusal. */
 export function valueOf<T>(outcome: Outcome<T>): T | undefined {
   if ('refused' in outcome) throw outcome.refused.error;
   return 'done' in outcome ? outcome.done : undefined;
@@ -80,7 +81,7 @@ export class IdentityProvider {
     return new AppError('upstream', `${this.#system} ${text}`, { cause });
   }
 
-  /** Foreign words, behind a colon. */
+  /** Quoted text from the provider, after a colon. */
   #quoted(text: string, secrets: readonly string[]): string {
     const words = foreignWords(text, [this.#token.reveal(), ...secrets]);
     return words === '' ? '' : `: ${words}`;
@@ -100,7 +101,7 @@ export class IdentityProvider {
     const fetch = this.#fetch;
     // A fetch would refuse it with the token in its message.
     if (!/^[\x21-\x7e]+$/.test(key))
-      throw this.#wrong('cannot be asked: IDENTITY_TOKEN has characters that no token has');
+      throw this.#wrong('cannot be called: IDENTITY_TOKEN has characters that no token has');
     const signal = AbortSignal.timeout(this.#limitMs);
     const init: RequestInit = {
       method,
@@ -130,18 +131,18 @@ export class IdentityProvider {
       return { status: response.status, ...(await bodyOf(response)) };
     };
     try {
-      // The second limit is for a fetch that does not mind the signal.
+      // The second limit is for a fetch that ignores the signal.
       return await withTimeout(this.#limitMs + 100, late, exchanged());
     } catch (error) {
       if (error instanceof AppError) throw error;
       if (error instanceof TooLong) throw this.#wrong(`answered ${method} /${path}/ with more than ${MAX_BYTES} bytes`);
       if (signal.aborted) throw late();
-      // Without the cause: what a platform's fetch says may hold the token.
+      // Without the cause: a platform's fetch may include the token in its message.
       throw new AppError('unavailable', `${this.#system} ${failureWords(error, [key, ...secrets])}`);
     }
   }
 
-  /** The answer, where it is one that the caller knows what to do with. */
+  /** The response, when it is one that the caller handles. */
   async #request(method: string, path: string, call: Call = {}): Promise<Outcome<Answer>> {
     const { secrets = [] } = call;
     const answer = await this.#ask(method, path, call);
@@ -154,38 +155,41 @@ export class IdentityProvider {
         `does not accept our token, or does not allow it ${what} (${status})${words}. Correct IDENTITY_TOKEN.`,
       );
     }
-    // A page of some other server must not be taken for the answer that something does not exist.
+    // A page of another server must not be mistaken for a missing item.
     if (status === 404 && words !== '') return { missing: true };
     if (status === 404) throw this.#wrong(`has no such API: ${what} is not found (404). Correct IDENTITY_URL.`);
-    // Of a proxy, or of the provider where it does not know our address.
+    // From a proxy, or from a provider that does not know our address.
     if (status === 400 && json === undefined && !isEmpty)
-      throw this.#wrong(`answered ${what} with 400 and what is not JSON`);
+      throw this.#wrong(`answered ${what} with status 400 and a body that is not JSON`);
     if (status === 400)
       return { refused: refusalOf(json, 'The identity provider', [this.#token.reveal(), ...secrets]) };
-    if (status === 429) throw new AppError('unavailable', `${this.#system} asks for a pause (429)`);
+    if (status === 429)
+      throw new AppError('unavailable', `${this.#system} is limiting requests (429). Try again later`);
     if (ABSENT.has(status))
-      throw new AppError('unavailable', `${this.#system} is starting, or is away (${status} for ${what})${words}`);
-    if (status >= 500) throw this.#wrong(`has a fault of its own (${status} for ${what})${words}`);
+      throw new AppError('unavailable', `${this.#system} is starting or unavailable (${status} for ${what})${words}`);
+    if (status >= 500) throw this.#wrong(`has an internal error (${status} for ${what})${words}`);
     throw this.#wrong(`answered ${what} with ${status}${words}`);
   }
 
   #readAs<T>(schema: z.ZodType<T>, what: string, { json }: Answer): T {
-    if (json === undefined) throw this.#wrong(`answered ${what} with what is not JSON. Correct IDENTITY_URL.`);
+    if (json === undefined) throw this.#wrong(`answered ${what} with a body that is not JSON. Correct IDENTITY_URL.`);
     const read = schema.safeParse(json);
     if (read.success) return read.data;
-    // The answer itself is not quoted: it may be a key.
+    // The response itself is not quoted: it may be a key.
     const [issue] = read.error.issues;
-    const where = foreignWords(issue?.path.join('.') || 'the answer', []);
-    throw this.#wrong(`answered ${what} with another shape (${where}: ${foreignWords(issue?.message ?? '', [])})`);
+    const where = foreignWords(issue?.path.join('.') || 'the response', []);
+    throw this.#wrong(
+      `answered ${what} with an unexpected shape (${where}: ${foreignWords(issue?.message ?? '', [])})`,
+    );
   }
 
-  /** Reads or writes, and gets an object back. `path` has no slash at either end. */
+  /** Reads or writes, and returns an object. `path` has no slash at either end. */
   async exchange<T>(method: string, path: string, schema: z.ZodType<T>, call: Call = {}): Promise<Outcome<T>> {
     const outcome = await this.#request(method, path, call);
     return 'done' in outcome ? { done: this.#readAs(schema, `${method} /${path}/`, outcome.done) } : outcome;
   }
 
-  /** Does something that is answered with nothing. */
+  /** Calls an endpoint that returns nothing. */
   async act(method: string, path: string, call: Call = {}): Promise<Outcome<undefined>> {
     const outcome = await this.#request(method, path, call);
     if (!('done' in outcome)) return outcome;
@@ -196,7 +200,7 @@ export class IdentityProvider {
     return { done: undefined };
   }
 
-  /** As `exchange`; undefined when there is no such thing, `invalid` when it is refused. */
+  /** As `exchange`; undefined when the item does not exist, `invalid` when it is refused. */
   async read<T>(path: string, schema: z.ZodType<T>, query: Query = {}): Promise<T | undefined> {
     return valueOf(await this.exchange('GET', path, schema, { query }));
   }
@@ -206,12 +210,12 @@ export class IdentityProvider {
     for (let page = 1; page <= MAX_PAGES; page += 1) {
       const answer = await this.read(path, schema, { ...query, page: String(page), page_size: String(PAGE_SIZE) });
       if (answer === undefined && page === 1) throw this.#wrong(`has no list at /${path}/. Correct IDENTITY_URL.`);
-      // Removed meanwhile: the page before was the last.
+      // Removed meanwhile: the previous page was the last.
       if (answer === undefined) return;
       yield answer.results;
       if (answer.pagination.next === 0) return;
       if (answer.pagination.next !== page + 1) {
-        throw this.#wrong(`says that page ${page} of /${path}/ is followed by page ${answer.pagination.next}`);
+        throw this.#wrong(`claims that page ${page} of /${path}/ is followed by page ${answer.pagination.next}`);
       }
       if (Date.now() - begun > LIST_WITHIN_MS) {
         throw new AppError('unavailable', `${this.#system} took longer than ${LIST_WITHIN_MS / 1000} s for /${path}/`);
@@ -227,7 +231,7 @@ export class IdentityProvider {
     return found;
   }
 
-  /** The first that is wanted; reads no further. */
+  /** The first match; reads no further. */
   async first<T>(
     path: string,
     schema: z.ZodType<PageSchema<T>>,
@@ -247,7 +251,7 @@ export class IdentityProvider {
   }
 }
 
-/** With a slash at the end, and without what a fetch does not take. */
+/** With a slash at the end, and without the parts that a fetch does not accept. */
 function baseOf(url: string): URL {
   const base = new URL(url);
   base.username = '';

@@ -1,22 +1,26 @@
-// Reads what a directory answers (RFC 4511), strictly. Not with ldapts: a set of values that is longer than its message
-// sends its reader into an endless loop, many messages at once overflow its stack, and it keeps half a message unbounded.
+// Parses LDAP responses (RFC 4511), strictly. Not with ldapts: a set of values that is longer than
+// its message sends its reader into an endless loop, many messages at once overflow its stack, and
+// it buffers half a message without limit.
 
 import { AppError } from '@holdfast/kit/app-error';
 
-/** An entry. The names of the attributes are in lower case; values that are no UTF-8 are left out. */
+/** An entry. Attribute names are in lower case; values that aren't UTF-8 are dropped. */
 export interface LdapEntry {
   dn: string;
   attributes: ReadonlyMap<string, readonly string[]>;
 }
 
-/** `code` is the result code; what the directory says beside it is not taken: it may repeat what was sent to it. */
+/**
+ * `code` is the result code. The directory's diagnostic message is ignored: it may repeat what was
+ * sent.
+ */
 export type LdapAnswer = { id: number } & (
   | { kind: 'bound' | 'searched' | 'extended'; code: number }
   | { kind: 'entry'; entry: LdapEntry }
   | { kind: 'reference' }
 );
 
-/** What came is no answer of a directory. */
+/** The received bytes are not an LDAP response. */
 export class NoAnswer extends Error {}
 
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
@@ -33,7 +37,9 @@ const SEARCH_DONE = 0x65;
 const SEARCH_REFERENCE = 0x73;
 const EXTENDED_RESPONSE = 0x78;
 
-/** Cuts what a connection receives into answers; throws NoAnswer as soon as it can be none. */
+/**
+ * Splits the bytes of a connection into responses; throws NoAnswer as soon as they can't be one.
+ */
 export function answerReader(): (chunk: Buffer) => Generator<LdapAnswer> {
   let chunks: Buffer[] = [];
   let held = 0;
@@ -57,27 +63,30 @@ export function answerReader(): (chunk: Buffer) => Generator<LdapAnswer> {
   };
 }
 
-/** The bytes of the message that begins here, its header included; undefined when more is needed to know. */
+/**
+ * The bytes of the message that starts here, its header included; undefined when more bytes are
+ * needed to know.
+ */
 function messageLength(bytes: Buffer): number | undefined {
-  if (bytes[0] !== SEQUENCE) throw new NoAnswer('what it sends is no LDAP');
+  if (bytes[0] !== SEQUENCE) throw new NoAnswer('it sent data that is not LDAP');
   const header = readHeader(bytes, 0);
   if (header === undefined) return undefined;
-  if (header.length > MAX_MESSAGE_BYTES) throw new NoAnswer(`it announces a message of ${header.length} bytes`);
+  if (header.length > MAX_MESSAGE_BYTES) throw new NoAnswer(`it announced a message of ${header.length} bytes`);
   return header.start + header.length;
 }
 
-/** Where the content of a value begins and how long it is; undefined when the header is not there as a whole. */
+/** Where the content of a value starts and its length; undefined when the header is incomplete. */
 function readHeader(bytes: Buffer, at: number): { start: number; length: number } | undefined {
   const first = bytes[at + 1];
   if (first === undefined) return undefined;
   if (first < 0x80) return { start: at + 2, length: first };
   const size = first & 0x7f;
-  if (size === 0 || size > 4) throw new NoAnswer('it sends a length that LDAP does not know');
+  if (size === 0 || size > 4) throw new NoAnswer('it sent a length that LDAP does not allow');
   if (bytes.length < at + 2 + size) return undefined;
   return { start: at + 2 + size, length: bytes.readUIntBE(at + 2, size) };
 }
 
-/** Reads values one after the other, never over the end. */
+/** Reads values one after the other, never past the end. */
 class Values {
   readonly #bytes: Buffer;
   #at = 0;
@@ -94,20 +103,20 @@ class Values {
     const tag = this.#bytes[this.#at];
     const header = readHeader(this.#bytes, this.#at);
     if (tag === undefined || header === undefined || header.start + header.length > this.#bytes.length)
-      throw new NoAnswer('it sends a message whose parts do not fit together');
+      throw new NoAnswer('it sent a message whose parts do not fit together');
     this.#at = header.start + header.length;
     return { tag, content: this.#bytes.subarray(header.start, this.#at) };
   }
 
   take(tag: number): Buffer {
     const value = this.next();
-    if (value.tag !== tag) throw new NoAnswer('it sends a message of another shape than LDAP has');
+    if (value.tag !== tag) throw new NoAnswer('it sent a message of an unexpected shape');
     return value.content;
   }
 
   number(tag: number): number {
     const content = this.take(tag);
-    if (content.length < 1 || content.length > 4) throw new NoAnswer('it sends a number that LDAP does not have');
+    if (content.length < 1 || content.length > 4) throw new NoAnswer('it sent a number that LDAP does not allow');
     return content.readIntBE(0, content.length);
   }
 
@@ -132,7 +141,7 @@ function readAnswer(bytes: Buffer): LdapAnswer {
     case SEARCH_REFERENCE:
       return { id, kind: 'reference' };
     default:
-      throw new NoAnswer('it sends a message of another kind than was asked for');
+      throw new NoAnswer('it sent a message of an unexpected kind');
   }
 }
 
@@ -185,14 +194,20 @@ const TEMPORARY: ReadonlyMap<number, string> = new Map([
   [52, 'unavailable'],
 ]);
 
-/** Whether a bind that ended so was refused: by authentik with 49 or 50, by slapd with 53 for an empty password. */
+/**
+ * True when a bind that ended so was refused: by authentik with 49 or 50, by slapd with 53 for an
+ * empty password.
+ */
 export function isRefusal(code: number): boolean {
   return REFUSALS.has(code);
 }
 
-/** `unavailable` for what may pass, else `upstream`. `doing` is what was answered: `a sign-in`. */
+/**
+ * `unavailable` for a temporary failure, else `upstream`. `doing` is the operation that failed: `a
+ * sign-in`.
+ */
 export function answerFailure(called: string, code: number, doing: string): AppError {
   const temporary = TEMPORARY.get(code);
-  const text = `${called} answers ${doing} with the result ${code}${temporary === undefined ? '' : ` (${temporary})`}`;
+  const text = `${called} answered ${doing} with the result ${code}${temporary === undefined ? '' : ` (${temporary})`}`;
   return new AppError(temporary === undefined ? 'upstream' : 'unavailable', text);
 }

@@ -1,5 +1,6 @@
-// One connection to an LDAP directory: one request at a time, each with an end, and an identity that is always known.
-// ldapts writes the requests. Its client is not used: it reconnects by itself and then asks as nobody.
+// Holds one connection to an LDAP directory: one request at a time, each with a deadline, and an
+// identity that is always known. ldapts writes the requests. Its client isn't used: it reconnects
+// by itself and then asks anonymously.
 
 import { readFile } from 'node:fs/promises';
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
@@ -13,13 +14,15 @@ export interface LdapServer {
   host: string;
   port: number;
   tls: boolean;
-  /** Trusted beside the system's authorities, if the file exists; read for each connection. */
+  /**
+   * Trusted in addition to the system's authorities, if the file exists; read for each connection.
+   */
   caFile: string | undefined;
 }
 
 const DEFAULT_PORTS: Record<string, number> = { 'ldap:': 389, 'ldaps:': 636 };
 
-/** Of `ldap://host:port` or `ldaps://host:port`; without a port the one of the protocol. */
+/** From `ldap://host:port` or `ldaps://host:port`; without a port, the protocol's default. */
 export function ldapServerOf(url: string, caFile: string | undefined): LdapServer {
   const { protocol, hostname, port } = new URL(url);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
@@ -31,7 +34,7 @@ export interface LdapSearch {
   scope: 'base' | 'sub';
   filter: Filter;
   attributes: string[];
-  /** More entries than this are a failure, and so are more bytes. */
+  /** More entries or bytes than this are a failure. */
   maxEntries: number;
   maxBytes: number;
 }
@@ -42,10 +45,13 @@ export interface LdapFound {
   entries: LdapEntry[];
 }
 
-/** The directory could not be talked to. The message is a predicate whose subject is the directory. */
+/**
+ * The connection to the directory failed. The message is a predicate whose subject is the
+ * directory.
+ */
 export class LdapFailure extends Error {
   readonly code: 'unavailable' | 'upstream';
-  /** Whether anything was answered since the connection woke. */
+  /** True when anything was received since the connection was last woken. */
   readonly answered: boolean;
 
   constructor(code: 'unavailable' | 'upstream', message: string, answered: boolean, cause?: unknown) {
@@ -55,7 +61,7 @@ export class LdapFailure extends Error {
   }
 }
 
-/** What a failure says when the time of the caller is over. */
+/** The failure when the caller's time is over. */
 export const TOO_SLOW = 'does not answer in time';
 
 const MAX_BIND_BYTES = 64 * 1024;
@@ -68,13 +74,16 @@ interface Pending {
   kind: 'bound' | 'searched';
   maxEntries: number;
   entries: LdapEntry[];
-  /** What may still come. */
+  /** Entries and bytes that may still arrive. */
   bytes: number;
   resolve(found: LdapFound): void;
   reject(failure: LdapFailure): void;
 }
 
-/** A connection that stands, not bound yet. Certificates are always verified. Rejects with an LdapFailure. */
+/**
+ * An open connection that isn't bound yet. Certificates are always verified. Rejects with an
+ * LdapFailure.
+ */
 export async function openLdap(server: LdapServer, until: number): Promise<LdapConnection> {
   const socket = await openSocket(server, until);
   return new LdapConnection(socket);
@@ -122,7 +131,10 @@ async function ownAuthorities(file: string | undefined): Promise<string[]> {
   }
 }
 
-/** Every `until` is a time of performance.now(); every rejection is an LdapFailure, and ends the connection. */
+/**
+ * Every `until` is a time of performance.now(); every rejection is an LdapFailure and closes the
+ * connection.
+ */
 export class LdapConnection {
   readonly #socket: Socket;
   readonly #read = answerReader();
@@ -143,9 +155,9 @@ export class LdapConnection {
     socket.on('data', (chunk) => {
       try {
         if (this.#pending === undefined)
-          return this.#end('unavailable', 'closed the connection, or speaks without being asked');
+          return this.#end('unavailable', 'closed the connection, or sent data without a request');
         this.#pending.bytes -= chunk.length;
-        if (this.#pending.bytes < 0) return this.#end('upstream', 'answers with far more than was asked for');
+        if (this.#pending.bytes < 0) return this.#end('upstream', 'sent far more data than requested');
         for (const answer of this.#read(chunk)) {
           if (this.#over !== undefined) return;
           this.#take(answer);
@@ -153,7 +165,7 @@ export class LdapConnection {
       } catch (error) {
         this.#end(
           'upstream',
-          `makes no sense: ${error instanceof NoAnswer ? error.message : 'its answer cannot be read'}`,
+          `sent an invalid response: ${error instanceof NoAnswer ? error.message : 'it cannot be read'}`,
         );
       }
     });
@@ -172,19 +184,19 @@ export class LdapConnection {
 
   #take(answer: LdapAnswer): void {
     if (answer.id === 0 && answer.kind === 'extended')
-      return this.#end('unavailable', 'said that it closes the connection');
+      return this.#end('unavailable', 'announced that it closes the connection');
     if (this.#pending === undefined || answer.id !== this.#pending.id)
-      return this.#end('upstream', 'answers what was not asked');
+      return this.#end('upstream', 'sent a response that was not requested');
     this.#answered = true;
     if (answer.kind === 'reference' && this.#pending.kind === 'searched') return;
     if (answer.kind === 'entry' && this.#pending.kind === 'searched') {
       this.#pending.entries.push(answer.entry);
       if (this.#pending.entries.length > this.#pending.maxEntries)
-        this.#end('upstream', 'answers with more entries than there can be');
+        this.#end('upstream', 'sent more entries than there can be');
       return;
     }
     if (answer.kind !== this.#pending.kind)
-      return this.#end('upstream', 'answers a request with what belongs to another');
+      return this.#end('upstream', 'answered a request with the response to another');
     const requested = this.#pending;
     this.#pending = undefined;
     requested.resolve({ code: answer.code, entries: requested.entries });
@@ -210,7 +222,9 @@ export class LdapConnection {
     }
   }
 
-  /** The name that the last bind has proven; undefined for nobody, and while a bind is under way. */
+  /**
+   * The name that the last bind has proven; undefined for anonymous, and while a bind is running.
+   */
   get identity(): string | undefined {
     return this.#identity;
   }
@@ -224,7 +238,7 @@ export class LdapConnection {
     return code;
   }
 
-  /** Refuses to ask under another identity than `as`. */
+  /** Refuses to search under another identity than `as`. */
   async search(as: string, search: LdapSearch, until: number): Promise<LdapFound> {
     const { base, scope, filter, attributes, maxEntries: mostEntries } = search;
     if (this.#over !== undefined) throw this.#over;
@@ -246,7 +260,9 @@ export class LdapConnection {
     this.#socket.ref();
   }
 
-  /** Nothing is asked for a while; does not keep the process alive. `then` is called once if the connection ends. */
+  /**
+   * The connection is idle; it does not keep the process alive. `then` is called once if it closes.
+   */
   rest(then: () => void): void {
     this.#answered = false;
     this.#ended = then;
@@ -257,7 +273,7 @@ export class LdapConnection {
   close(): void {
     if (this.#over !== undefined) return;
     this.#ended = undefined;
-    this.#over = new LdapFailure('unavailable', 'is not asked any more', this.#answered);
+    this.#over = new LdapFailure('unavailable', 'is no longer in use', this.#answered);
     this.#identity = undefined;
     this.#pending?.reject(this.#over);
     this.#pending = undefined;

@@ -1,17 +1,17 @@
-// A few connections to the directory that are kept between two pieces of work, and the line of those who wait for one.
+// Pools a few connections to the directory, with a queue of callers waiting for one.
 
 import { type LdapConnection, LdapFailure, TOO_SLOW } from './connection.ts';
 
 export interface LdapConnectionsOptions<Kind> {
-  /** A new connection, ready for work of that kind. Rejects with an LdapFailure. */
+  /** Opens a connection that is ready for work of that kind. Rejects with an LdapFailure. */
   open(kind: Kind, until: number): Promise<LdapConnection>;
   maxConnections: number;
-  /** Those who come when so many wait are refused at once. */
+  /** Beyond this queue length, callers are refused at once. */
   maxWaiting: number;
   idleMs: number;
 }
 
-const TOO_LATE = 'is asked too much: no connection was free in time';
+const TOO_LATE = 'is overloaded: no connection was free in time';
 
 interface Idle<Kind> {
   kind: Kind;
@@ -21,7 +21,7 @@ interface Idle<Kind> {
 
 export class LdapConnections<Kind> {
   readonly #options: LdapConnectionsOptions<Kind>;
-  /** The one that was used last stands last. */
+  /** The most recently used one is last. */
   readonly #idle: Idle<Kind>[] = [];
   readonly #line: (() => void)[] = [];
   #busy = 0;
@@ -31,12 +31,12 @@ export class LdapConnections<Kind> {
     this.#options = options;
   }
 
-  /** Resolves when it is the caller's turn, with the place already taken. */
+  /** Resolves when it is the caller's turn, with the slot already taken. */
   async #turn(until: number): Promise<void> {
-    if (this.#closed !== undefined) throw new LdapFailure('unavailable', 'is not asked any more', false);
+    if (this.#closed !== undefined) throw new LdapFailure('unavailable', 'is no longer in use', false);
     if (this.#busy < this.#options.maxConnections) return void this.#busy++;
     if (this.#line.length >= this.#options.maxWaiting)
-      throw new LdapFailure('unavailable', 'is asked too much at once', false);
+      throw new LdapFailure('unavailable', 'is overloaded: too many requests at once', false);
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const called = (): void => {
       clearTimeout(timer);
@@ -53,7 +53,7 @@ export class LdapConnections<Kind> {
     await promise;
   }
 
-  /** The place goes to the next in the line, or is free. */
+  /** The slot goes to the next caller in the queue, or is free. */
   #leave(): void {
     const next = this.#line.shift();
     if (next !== undefined) return next();
@@ -107,8 +107,9 @@ export class LdapConnections<Kind> {
   }
 
   /**
-   * Runs one piece of work on a connection that nobody else uses meanwhile. It fails with an LdapFailure when no
-   * connection is free, or can be had, `until` then (performance.now()). After a failure the connection is not used again.
+   * Runs one piece of work on a connection that has no other user meanwhile. It fails with an
+   * LdapFailure when no connection becomes free or can be opened by `until` (performance.now()).
+   * After a failure the connection is not reused.
    */
   async use<T>(kind: Kind, until: number, work: (connection: LdapConnection) => Promise<T>): Promise<T> {
     await this.#turn(until);
@@ -119,9 +120,11 @@ export class LdapConnections<Kind> {
         try {
           return await this.#on(kind, found, work);
         } catch (error) {
-          // A directory may close a connection that it has kept for long: nothing was answered, so nothing is lost.
+          // A directory may close a connection that was idle for long: nothing was received, so
+          // nothing is lost.
           if (!(error instanceof LdapFailure) || error.answered || error.code !== 'unavailable') throw error;
-          // A timer may ring a moment early: what was too late is not asked again in that moment.
+          // A timer may fire a moment early: a request that was too late is not sent in that
+          // moment.
           if (error.message === TOO_SLOW || performance.now() >= until) throw error;
         }
       }
@@ -131,7 +134,7 @@ export class LdapConnections<Kind> {
     }
   }
 
-  /** Ends after the work that is under way. */
+  /** Ends after the work that is running. */
   async close(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     this.#closed = () => resolve(undefined);

@@ -1,4 +1,5 @@
-// The directory over LDAP: signs people in by a bind under their own name, and reads their own entry as themselves.
+// Signs people in over LDAP with a bind under their own name, and reads their own entry as
+// themselves.
 
 import { AndFilter, EqualityFilter, PresenceFilter } from 'ldapts';
 import { AppError } from '@holdfast/kit/app-error';
@@ -19,14 +20,14 @@ export interface LdapDirectoryOptions {
   webBase: string;
   /** Exists on both bases as `cn=<username>,ou=users,<base>`. */
   serviceAccount: { username: string; password: Secret };
-  /** Trusted beside the system's authorities, if the file exists. */
+  /** Trusted in addition to the system's authorities, if the file exists. */
   tlsCaFile?: string | undefined;
   log: Log;
-  /** Kept connections, of both bases together. */
+  /** Pooled connections, of both bases together. */
   maxConnections?: number;
-  /** For each call as a whole, the waiting included. */
+  /** For each call as a whole, including the wait. */
   withinMs?: number;
-  /** How long a connection is kept that nobody uses. */
+  /** How long an unused connection is kept. */
   idleMs?: number;
 }
 
@@ -37,7 +38,7 @@ const MAX_PASSWORD_BYTES = 1024;
 const USER_LIMITS = { maxEntries: 1, maxBytes: 1024 * 1024 };
 const GROUP_LIMITS = { maxEntries: 20, maxBytes: 8 * 1024 * 1024 };
 
-/** The directory, and what the core asks beyond the port. */
+/** The directory, and the queries of the core beyond the port. */
 export class LdapDirectory implements Directory {
   readonly #options: LdapDirectoryOptions;
   readonly #withinMs: NonNullable<LdapDirectoryOptions['withinMs']>;
@@ -121,9 +122,9 @@ export class LdapDirectory implements Directory {
         const read = first?.code === INSUFFICIENT ? await bindAndRead() : first;
         if (read === undefined) return undefined;
         const { code, entry } = read;
-        if (code !== 0) throw answerFailure(this.#called, code, 'a user who reads the own entry');
+        if (code !== 0) throw answerFailure(this.#called, code, "reading a user's own entry");
         if (entry === undefined)
-          throw new AppError('upstream', `${this.#called} signs a user in, but does not show the own entry`);
+          throw new AppError('upstream', `${this.#called} accepted a sign-in but does not show the user's own entry`);
         const found = described(entry, username, this.#bases[base]);
         return found?.isActive === true ? found : undefined;
       }),
@@ -139,12 +140,13 @@ export class LdapDirectory implements Directory {
         const read = () => this.#readUser(connection, 'core', this.#serviceName('core'), username, until);
         let { code, entry } = await read();
         if (code === INSUFFICIENT) {
-          // authentik keeps who is bound by name: the end of any connection of that name makes it forget this one.
+          // authentik tracks the bound user by name: closing any connection of that name makes it
+          // forget this one.
           await this.#service.prove(connection, 'core', until);
           ({ code, entry } = await read());
         }
         if (code === NO_SUCH_OBJECT) return undefined;
-        if (code !== 0) throw answerFailure(this.#called, code, 'the service account that looks for a user');
+        if (code !== 0) throw answerFailure(this.#called, code, "the service account's search for a user");
         return entry && described(entry, username, this.#bases.core);
       }),
     );
@@ -183,7 +185,10 @@ export class LdapDirectory implements Directory {
     return found && new Set(found.attributes.get('member')).size;
   }
 
-  /** Groups of the core base whose name contains the text in any case, sorted by name. Errors as of `find`. */
+  /**
+   * Groups of the core base whose name contains the text in any case, sorted by name. Errors as of
+   * `find`.
+   */
   async groups(containing: string): Promise<LdapGroup[]> {
     const until = performance.now() + this.#withinMs;
     const place = {
@@ -197,7 +202,7 @@ export class LdapDirectory implements Directory {
     );
   }
 
-  /** Ends after the work that is under way. */
+  /** Ends after the work that is running. */
   close(): Promise<void> {
     return this.#connections.close();
   }
@@ -207,17 +212,22 @@ function canBeName(text: string): boolean {
   return text !== '' && text.length <= MAX_NAME_CHARACTERS && !text.includes('\0') && text.isWellFormed();
 }
 
-/** An empty password would be a bind without one, which some directories take for a success. */
+/** An empty password would be an anonymous bind, which some directories accept as a success. */
 function canBePassword(text: string): boolean {
   return text !== '' && Buffer.byteLength(text) <= MAX_PASSWORD_BYTES && !text.includes('\0') && text.isWellFormed();
 }
 
-/** authentik shows the people whom it refuses as well; a directory without the attribute has no such people. */
+/**
+ * authentik also returns people it refuses; a directory without the attribute has no such people.
+ */
 function isActive({ attributes }: LdapEntry): boolean {
   return attributes.get('ak-active')?.[0]?.toUpperCase() !== 'FALSE';
 }
 
-/** The name as the entry spells it, if it is that name: a directory may take blanks or other letters for the same. */
+/**
+ * The name as the entry spells it, if it is that name: a directory may treat spaces or other
+ * letters as equal.
+ */
 function nameIn({ attributes }: LdapEntry, name: string): string | undefined {
   return attributes.get('cn')?.find((value) => value.toLowerCase() === name.toLowerCase());
 }

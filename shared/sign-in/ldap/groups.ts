@@ -1,4 +1,4 @@
-// The groups of a directory as its service account sees them: their names, descriptions and members.
+// Reads groups of a directory as its service account sees them: names, descriptions and members.
 
 import { AndFilter, EqualityFilter, type Filter, SubstringFilter } from 'ldapts';
 import { AppError } from '@holdfast/kit/app-error';
@@ -29,7 +29,7 @@ const MAX_TEXT_CHARACTERS = 150;
 const MAX_DN_CHARACTERS = 2000;
 const SIZE_LIMIT_EXCEEDED = 4;
 
-/** Those right below `ou=groups` whose name contains the text in any case, sorted by name. */
+/** Groups directly below `ou=groups` whose name contains the text in any case, sorted by name. */
 export async function searchGroups(
   connection: LdapConnection,
   containing: string,
@@ -52,7 +52,10 @@ export async function searchGroups(
   }
   if (found.code === NO_SUCH_OBJECT) return [];
   if (found.code === SIZE_LIMIT_EXCEEDED)
-    throw new AppError('upstream', `${called} has more groups with "${containing}" than it shows at once`);
+    throw new AppError(
+      'upstream',
+      `${called} has more groups with "${containing}" than it returns at once. Search for a longer part of the name.`,
+    );
   if (found.code !== 0) throw answerFailure(called, found.code, 'the search for groups');
   const groups = placeOf('groups', base);
   const users = placeOf('users', base);
@@ -62,7 +65,7 @@ export async function searchGroups(
     .toSorted((a, b) => compare(a.name, b.name));
 }
 
-/** Values go into the request as they are: `*` and `(` mean themselves there. */
+/** Values go into the request unescaped: `*` and `(` are literal there. */
 function filterOf(containing: string): Filter {
   const kind = new EqualityFilter({ attribute: 'objectClass', value: 'groupOfNames' });
   if (containing === '') return kind;
@@ -91,7 +94,7 @@ function readGroup(
   ];
 }
 
-/** The `cn` of an entry that stands right in that place. */
+/** The `cn` of an entry directly in that place. */
 export function leafName(dn: string, place: readonly RelativeName[]): string | undefined {
   const parts = dn.length > MAX_DN_CHARACTERS ? undefined : parseDistinguishedName(dn);
   const [part, ...others] = (parts && partsAbove(parts, place)) ?? [];

@@ -1,4 +1,5 @@
-// The service account of the directory: proves it on connections, and does not hammer a directory that refuses it.
+// Binds the directory's service account on connections, without hammering a directory that refuses
+// it.
 
 import { PresenceFilter } from 'ldapts';
 import { AppError } from '@holdfast/kit/app-error';
@@ -12,7 +13,7 @@ export interface LdapServiceAccountOptions {
   username: string;
   password: Secret;
   dn: (base: DirectoryBase) => string;
-  /** The directory in words: `The directory at ldap://...`. */
+  /** The directory for messages: `The directory at ldap://...`. */
   called: string;
   log: Log;
 }
@@ -22,7 +23,7 @@ interface Refusal {
   at: number;
 }
 
-/** Many refusals in a row would make the directory's lock-out close its door to everybody who signs in through us. */
+/** Repeated refusals would trigger the directory's lockout and block every sign-in through us. */
 const PAUSE_MS = 120_000;
 const LOG_PAUSE_MS = 60_000;
 
@@ -52,10 +53,10 @@ export class LdapServiceAccount {
   }
 
   /**
-   * The first bind of a connection that is used for others: the embedded directory takes its later binds as made on
-   * behalf of those, and its lock-out does not count them. Rule `signInWithoutIntroduction`: when the account is refused,
-   * people sign in without it. As long as it is not known that the account is good, one connection asks and the others
-   * wait for its answer.
+   * The first bind of a connection that is used for others: the embedded directory treats later
+   * binds as made on their behalf, and its lockout does not count them. Rule
+   * `signInWithoutIntroduction`: when the account is refused, people sign in without it. Until the
+   * account is known to be good, one connection tries it and the others wait for the result.
    */
   async introduce(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void> {
     while (!this.#accepted.has(base) && this.#underWay.has(base)) await this.#underWay.get(base);
@@ -96,7 +97,10 @@ export class LdapServiceAccount {
     throw new AppError('upstream', `${this.#options.called} ${what}. Remedy: check LDAP_BIND_PASSWORD.`);
   }
 
-  /** Binds unless the connection is bound so; rejects with an AppError `upstream` when the account is refused. */
+  /**
+   * Binds unless the connection is already bound; rejects with an AppError `upstream` when the
+   * account is refused.
+   */
   async require(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void> {
     if (connection.identity === this.#options.dn(base)) return;
     await this.introduce(connection, base, until);
@@ -111,13 +115,13 @@ export class LdapServiceAccount {
 }
 
 /**
- * A bind as it is done in earnest: the account signs in and finds its own entry. A directory that has just come up may answer and
- * be empty.
+ * A realistic bind: the account signs in and finds its own entry. A directory that has just started
+ * may answer and be empty.
  */
 export interface TestBind {
   /** `ldap://host:port` or `ldaps://…` */
   url: string;
-  /** Trusted beside the system's authorities, if the file exists. */
+  /** Trusted in addition to the system's authorities, if the file exists. */
   caFile: string;
   dn: string;
   password: Secret;
@@ -138,7 +142,7 @@ export async function testBind({ url, caFile, dn, password, withinMs }: TestBind
       const code = await connection.bind(dn, password.reveal(), until);
       if (code !== 0)
         throw new Error(
-          code === INVALID_CREDENTIALS ? `refuses the password of ${dn}` : `answers the bind of ${dn} with ${code}`,
+          code === INVALID_CREDENTIALS ? `refuses the password of ${dn}` : `answered the bind of ${dn} with ${code}`,
         );
       const filter = new PresenceFilter({ attribute: 'objectClass' });
       const found = await connection.search(
@@ -146,7 +150,7 @@ export async function testBind({ url, caFile, dn, password, withinMs }: TestBind
         { base: dn, scope: 'base', filter, attributes: ['cn', 'memberOf'], maxEntries: 2, maxBytes: MAX_BYTES },
         until,
       );
-      if (found.code !== 0 || found.entries.length !== 1) throw new Error(`does not show ${dn} its own entry`);
+      if (found.code !== 0 || found.entries.length !== 1) throw new Error(`does not return the own entry of ${dn}`);
     } finally {
       connection.close();
     }

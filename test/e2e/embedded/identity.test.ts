@@ -80,7 +80,7 @@ describe('a start', () => {
       groups.map(({ name, users_obj }) => [name, users_obj.map(({ username }) => username)]),
     );
     expect(named).toMatchObject({ core_ROLE_ADMIN: ['webadmin'], stack_admin: [], stack_viewer: [] });
-    expect(lastReady().changes).toContain('webadmin has the password of the settings');
+    expect(lastReady().changes).toContain('set the password of webadmin to the one in the settings');
   });
 
   it('gives the provider memory for the passwords that are hashed at once, not for each of its threads', async () => {
@@ -114,7 +114,7 @@ describe('a start', () => {
     expect((await ask(`/core/users/${admin?.pk}/`, { method: 'DELETE' })).status).toBe(204);
     await stop(stack.data);
     expect((await stack.start([], { env: OFTEN })).code).toBe(0);
-    expect(lastReady().changes).toEqual(['group stack_viewer was made', 'account svc_nodered was made']);
+    expect(lastReady().changes).toEqual(['created group stack_viewer', 'created account svc_nodered']);
     const users = await results<{ username: string }>('/core/users/?page_size=100');
     expect(users.map(({ username }) => username).toSorted()).toEqual(OWN);
   });
@@ -129,13 +129,13 @@ describe('a start', () => {
     };
     expect((await stack.start([], { env })).code).toBe(0);
     expect(lastReady().changes).toEqual([
-      'group Chiefs was made',
-      'group Crew was made',
-      'webadmin has the password of the settings',
+      'created group Chiefs',
+      'created group Crew',
+      'set the password of webadmin to the one in the settings',
     ]);
     await stop(stack.data);
     expect((await stack.start([], { env: OFTEN })).code).toBe(0);
-    expect(lastReady().changes).toEqual(['webadmin has the password of the settings']);
+    expect(lastReady().changes).toEqual(['set the password of webadmin to the one in the settings']);
   });
 
   it('follows the password of the service account, also one that was changed behind its back', async () => {
@@ -145,7 +145,7 @@ describe('a start', () => {
     expect((await live()).message).toMatch(/adm_ldapservice/);
     await stop(stack.data);
     expect((await stack.start([], { env: OFTEN })).code).toBe(0);
-    expect(lastReady().changes).toEqual(['adm_ldapservice has the password of the settings']);
+    expect(lastReady().changes).toEqual(['set the password of adm_ldapservice to the one in the settings']);
     expect((await live()).status).toBe('ok');
   });
 });

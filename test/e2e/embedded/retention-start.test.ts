@@ -206,7 +206,7 @@ describe('the program that runs before a core in a container', () => {
     ],
     [
       { RETENTION_CRON: '0 0 3 * * ? 2099', ...SECONDS },
-      /RETENTION_CRON=.*: cannot be given to the core: it is for the year 2099/,
+      /RETENTION_CRON=.*: can't be given to the core: it is for the year 2099/,
     ],
     [{ CORE_RETENTION_UNIT: 'hours' }, /CORE_RETENTION_UNIT=hours: must be days or seconds/],
   ])('refuses %j with a sentence and a remedy, and writes nothing', async (env, message) => {

@@ -75,7 +75,7 @@ describe('the module tls', () => {
 
   it('is critical where nothing listens, where nothing answers, and where no TLS is spoken', async () => {
     expect((await judged(1)).message).toMatch(/refuses connections on port 1/);
-    expect((await judged(await portOf(createPlainServer()))).message).toMatch(/says nothing within/);
+    expect((await judged(await portOf(createPlainServer()))).message).toMatch(/sends nothing within/);
     const plain = await portOf(createPlainServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')));
     expect((await judged(plain)).status).toBe('critical');
   });
