@@ -103,7 +103,7 @@ export async function readBounded(
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | follow);
   try {
     const found = await file.stat();
-    if (!found.isFile()) throw new FileProblem('is no file');
+    if (!found.isFile()) throw new FileProblem("isn't a regular file");
     if (found.size > maxBytes) throw new FileProblem(`is larger than ${maxBytes} bytes`);
     const buffer = Buffer.alloc(Math.min(found.size, maxBytes));
     let filled = 0;
@@ -118,7 +118,7 @@ export async function readBounded(
   }
 }
 
-/** Its message is a predicate whose subject is the file: `is no file`. */
+/** Its message is a predicate whose subject is the file: `is missing`. */
 export class FileProblem extends Error {}
 
 /** A predicate whose subject is the file: `is missing`. */

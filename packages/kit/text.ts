@@ -159,7 +159,7 @@ export function failureWords(error: unknown, secrets: readonly string[]): string
   const cause = causeOf(error);
   if (FAILURES[cause] !== undefined) return FAILURES[cause];
   if (NOT_TLS.test(cause)) return 'does not speak TLS';
-  if (/^[A-Z_]+$/.test(cause) && UNTRUSTED.test(cause)) return `shows a certificate that is not trusted (${cause})`;
+  if (/^[A-Z_]+$/.test(cause) && UNTRUSTED.test(cause)) return `presents a certificate that is not trusted (${cause})`;
   return `cannot be talked to: ${foreignWords(cause, secrets)}`;
 }
 

@@ -1,5 +1,5 @@
-// An answer of the core, judged by its content type: JSON is JSON wherever it comes from, and a page is a page. Bounded in
-// size; what is quoted of it is one short line.
+// Reads a response of the core and classifies it by content type. Size is limited; anything quoted
+// from it is one short line.
 
 import type { Dispatcher } from 'undici';
 import { readBodyText } from '@holdfast/kit/body';
@@ -9,14 +9,17 @@ export interface Answer {
   status: number;
   kind: 'json' | 'page' | 'text' | 'other';
   text: string;
-  /** Undefined for everything but JSON that could be read. */
+  /** Undefined unless the body is JSON that could be parsed. */
   json: unknown;
   retryAfterSeconds: number | undefined;
-  /** Where a redirect leads. */
+  /** The target of a redirect. */
   location: string;
-  /** `JSESSIONID=…`, when the core gives out a session. */
+  /** `JSESSIONID=…`, when the core starts a session. */
   cookie: string | undefined;
-  /** The whole headers that set the token: `access_token_0`, `access_token_1` …, as a release cuts it by size. */
+  /**
+   * The whole Set-Cookie headers of the token: `access_token_0`, `access_token_1` …, because a
+   * release splits it by size.
+   */
   tokenCookies: string[];
 }
 
@@ -25,19 +28,22 @@ export class TooLarge extends Error {}
 const MAX_PAUSE_S = 86_400;
 const SESSION = /^(JSESSIONID=[\w.+/=-]{1,200})(?:;|$)/;
 const TOKEN_COOKIE = /^access_token(?:_\d{1,2})?=[ -~]{1,8000}$/;
-/** A page that says it is JSON, as a release sends its error pages to whoever asks for JSON. */
+/**
+ * An HTML page with a JSON content type: a release sends its error pages this way to clients that
+ * ask for JSON.
+ */
 const PAGE = /^\s*<(?:!doctype html|html)\b/i;
 const TITLE = /<title[^>]*>([^<]{1,500})</i;
-/** The embedded core says more than its title in the first paragraph. */
+/** The embedded core puts more than its title in the first paragraph. */
 const PARAGRAPH = /<p>([^<]{1,500})</i;
 const WORDS = ['message', 'error_description', 'error', 'status'] as const;
 
-/** Throws TooLarge, or whatever ends the stream. */
+/** Throws TooLarge, or the error that ends the stream. */
 export async function readAnswer(
   { statusCode, headers, body }: Dispatcher.ResponseData,
   maxBytes: number,
 ): Promise<Answer> {
-  // Not reading on ends the connection.
+  // Stopping the read closes the connection.
   const text = await readBodyText(body, maxBytes, () => new TooLarge());
   const message = kindOf(headerOf(headers, 'content-type'));
   const kind = message === 'json' && PAGE.test(text) ? 'page' : message;
@@ -54,7 +60,7 @@ export async function readAnswer(
   };
 }
 
-/** What the core says of a failure, behind a colon; empty when it says nothing that can be quoted. */
+/** The core's own words about a failure, after a colon; empty when there is nothing to quote. */
 export function quoted({ kind, text, json }: Answer, secrets: readonly string[]): string {
   const words = foreignWords(kind === 'page' ? pageWords(text) : kind === 'text' ? text : jsonWords(json), secrets);
   return words === '' ? '' : `: ${words}`;
@@ -97,14 +103,14 @@ function jsonWords(json: unknown): string {
 const DATE = /^([1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,3}))?Z$/;
 
 /**
- * The dates of the core: `yyyy-MM-dd'T'HH:mm:ss.S'Z'`, whose milliseconds are a count without padding: `.7Z` is 7 ms.
- * ISO 8601 in UTC; undefined for what is no such date.
+ * Parses dates of the core: `yyyy-MM-dd'T'HH:mm:ss.S'Z'`, whose milliseconds have no padding: `.7Z`
+ * is 7 ms. ISO 8601 in UTC; undefined for an invalid date.
  */
 export function coreDate(text: string): string | undefined {
   const [, seconds, milliseconds = ''] = DATE.exec(text) ?? [];
   if (seconds === undefined) return undefined;
   const iso = `${seconds}.${milliseconds.padStart(3, '0')}Z`;
   const date = new Date(iso);
-  // What overflows is another date than the text: 30 February.
+  // An overflow would become another date: 30 February.
   return !Number.isNaN(date.getTime()) && date.toISOString() === iso ? iso : undefined;
 }

@@ -1,4 +1,5 @@
-// Certificates by the core's admin API. What it answers to a change is never taken for the change: it is read back.
+// Reads and revokes certificates through the core's admin API. A change is always read back, never
+// assumed from the response.
 
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
@@ -11,16 +12,16 @@ import { type CoreCalls, type CorePort, WITHIN_MS } from './request.ts';
 
 const BASE = '/Marti/api/certadmin/cert';
 const HASH = /^[0-9A-F]{2}(?::[0-9A-F]{2}){31}$/;
-/** 20,000 certificates are about 40 MB, which take their time. */
+/** 20,000 certificates are about 40 MB, which takes some time. */
 const LIST = { withinMs: 20_000, maxBytes: 128 * 1024 * 1024 };
-/** Somebody waits for it. */
+/** A caller is waiting for it. */
 const OF_USER_WITHIN_MS = 5_000;
 const TRIES = 10;
 
-/** A date that cannot be read is an answer that makes no sense: nothing is guessed. */
+/** A date that can't be parsed makes the response invalid: nothing is guessed. */
 const date = z.string().transform((text, issues) => {
   const read = coreDate(text);
-  if (read === undefined) issues.addIssue({ code: 'custom', message: `'${text}' is no date of the core` });
+  if (read === undefined) issues.addIssue({ code: 'custom', message: `'${text}' is not a date of the core` });
   return read ?? z.NEVER;
 });
 
@@ -39,11 +40,11 @@ const record = z
   .transform((read, issues): CoreCertificate => {
     const pem = read.certificate ?? '';
     const parsed = once(() => new X509Certificate(pem));
-    // Rows from before the core kept hashes have none.
+    // Rows from before the core stored hashes have none.
     const hash = read.hash?.toUpperCase() ?? parsed()?.fingerprint256;
     const issuedAt = read.issuanceDate ?? read.effectiveDate;
     if (hash === undefined || typeof issuedAt !== 'string') {
-      issues.addIssue({ code: 'custom', message: 'neither hash nor certificate, or neither date of its begin' });
+      issues.addIssue({ code: 'custom', message: 'neither hash nor certificate, or neither of its start dates' });
       return z.NEVER;
     }
     return {
@@ -52,7 +53,7 @@ const record = z
       username: read.userDn,
       clientUid: read.clientUid ?? '',
       issuedAt,
-      // A certificate ends at a whole second; the record of a release has milliseconds of its own.
+      // A certificate expires at a whole second; the record of a release has its own milliseconds.
       expiresAt: `${read.expirationDate.slice(0, 19)}.000Z`,
       revokedAt: read.revocationDate ?? null,
       pem,
@@ -68,8 +69,9 @@ export function coreCertificates(port: CorePort): Pick<Core, Methods> {
   }
 
   /**
-   * Rule `unknownIs500`: the core answers a hash that it does not know with a page of 500. The list of everything tells that
-   * from a fault: what is not in it is unknown, and without a list nothing is said.
+   * Rule `unknownIs500`: the core answers an unknown hash with an error page of status 500. The
+   * full list distinguishes that from a fault: a hash that is not in it is unknown, and without a
+   * list nothing is concluded.
    */
   async function read(calls: CoreCalls, hash: string): Promise<CoreCertificate | undefined> {
     const path = `${BASE}/${encodeURIComponent(hash)}`;
@@ -83,15 +85,15 @@ export function coreCertificates(port: CorePort): Pick<Core, Methods> {
     }
     const found = calls.read(`GET ${path}`, answer, z.object({ data: record })).data;
     if (found.hash !== hash)
-      throw port.wrong(`answers GET ${path} with another certificate (${found.hash.slice(0, 100)})`);
+      throw port.wrong(`answered GET ${path} with another certificate (${found.hash.slice(0, 100)})`);
     return found;
   }
 
   return {
     async certificates(username) {
       if (username === undefined) return list(port.within(LIST.withinMs), '');
-      // Rule `spelledAlike`: a release finds names in exactly this spelling. Whoever must miss none (a phone writes `Ada`) reads
-      // the whole list.
+      // Rule `spelledAlike`: a release finds names only in exactly this spelling. A caller that
+      // must miss none (a device writes `Ada`) reads the whole list.
       const found = await list(port.within(OF_USER_WITHIN_MS), '', { username });
       return found.filter((each) => nameKey(each.username) === nameKey(username));
     },
@@ -111,23 +113,24 @@ export function coreCertificates(port: CorePort): Pick<Core, Methods> {
       const wanted = hash.toUpperCase();
       const calls = port.within(WITHIN_MS);
       const before = HASH.test(wanted) ? await read(calls, wanted) : undefined;
-      if (before === undefined) throw new AppError('not_found', `The core knows no certificate ${hash.slice(0, 100)}`);
+      if (before === undefined) throw new AppError('not_found', `The core has no certificate ${hash.slice(0, 100)}`);
       if (before.revokedAt !== null) return before;
       const path = `${BASE}/${encodeURIComponent(wanted)}`;
       const answer = await calls.ask('DELETE', path);
       for (let tried = 0; tried < (answer.status === 200 ? TRIES : 1); tried += 1) {
         if (tried > 0) await calls.moment();
         const after = await read(calls, wanted);
-        // Whatever the answer was: the date is what counts, and the list is proven elsewhere.
+        // The response does not matter: the date counts, and the revocation list is proven
+        // elsewhere.
         if (after !== undefined && after.revokedAt !== null) return after;
       }
       if (answer.status !== 200) throw port.failure(`DELETE ${path}`, answer);
-      throw port.wrong(`has taken the revocation of ${wanted}, and shows it without a revocation date`);
+      throw port.wrong(`accepted the revocation of ${wanted}, but shows it without a revocation date`);
     },
   };
 }
 
-/** Read when it is asked for first; undefined for what cannot be read. */
+/** Loaded on first use; undefined when it can't be read. */
 function once<T>(make: () => T): () => T | undefined {
   let made: { value: T | undefined } | undefined;
   return () => {

@@ -1,4 +1,4 @@
-// The plugins of the core: which there are, and how they are started, stopped, enabled and disabled.
+// Lists the plugins of the core, and starts, stops, enables and disables them.
 
 import { audited } from '../audit/audited.ts';
 import type { Actor, Audit } from '../audit/port.ts';
@@ -24,7 +24,7 @@ export async function listPlugins({ core }: { core: Pick<Core, 'plugins'> }): Pr
   return plugins.toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** Resolves with the plugin as it is then; `not_found` when there is none of that name. */
+/** Resolves with the plugin as it is afterwards; `not_found` when there is none of that name. */
 export async function changePlugin(
   { deps, actor }: PluginContext,
   { name, change }: { name: string; change: PluginChange },

@@ -1,4 +1,4 @@
-// Who is on the stream, by the core's admin API, and how somebody is put off it.
+// Lists clients on the stream through the core's admin API, and disconnects them.
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
@@ -39,7 +39,7 @@ const subscription = z
     team: read.team,
     role: read.role,
     device: `${read.takClient} ${read.takVersion}`.trim(),
-    // A release writes a blank before it.
+    // A release writes a space before it.
     address: read.ipAddress.trim(),
     since: null,
     lastReport: timeOf(read.lastReportMilliseconds),
@@ -50,7 +50,7 @@ const endpoint = z.object({ uid: text, username: text, lastEventTime: text, last
 export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect' | 'endConnection'> {
   const list = (calls: CoreCalls): Promise<CoreClient[]> => calls.data(ALL, z.array(subscription));
 
-  /** When who connected, by `uid` and name. */
+  /** Connection times by `uid` and name. */
   async function beginnings(calls: CoreCalls): Promise<Map<string, string>> {
     const found = await calls.data(ENDPOINTS, z.array(endpoint), { query: { showCurrentlyConnectedClients: 'true' } });
     const times = new Map<string, string>();
@@ -65,7 +65,8 @@ export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'
   return {
     async clients() {
       const calls = port.within(WITHIN_MS);
-      // Rule `sinceIsExtra`: who is on the stream is worth knowing without since when; that one is null then.
+      // Rule `sinceIsExtra`: the list of clients is useful without connection times; they are null
+      // then.
       const [found, times] = await Promise.all([
         list(calls),
         beginnings(port.within(WITHIN_MS / 2)).catch(() => undefined),
@@ -79,16 +80,18 @@ export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'
       const named = all.filter(({ connection }) => connection === uid);
       const meant = named.length > 0 ? named : all.filter((each) => each.uid === uid);
       for (const { connection, uid: device } of meant) {
-        // Others may have chosen the same uid: they stay.
+        // Other devices may have chosen the same uid: they stay.
         const isShared = all.some((each) => each.uid === device && !meant.includes(each));
         await end(calls, isShared ? [connection] : [connection, device]);
       }
-      // A device comes back by itself within seconds, under the same uid: only these connections must be gone.
+      // A device reconnects within seconds, under the same uid: only these connections must be
+      // gone.
       const ended = new Set(meant.map(({ connection }) => connection));
       for (let tried = 0; meant.length > 0; tried += 1) {
         const left = (await list(calls)).filter(({ connection }) => ended.has(connection));
         if (left.length === 0) return true;
-        if (tried === TRIES) throw port.wrong(`has taken the end of ${uid.slice(0, 100)}, who is still on the stream`);
+        if (tried === TRIES)
+          throw port.wrong(`accepted the disconnection of ${uid.slice(0, 100)}, but the client is still on the stream`);
         await calls.moment();
       }
       return false;
@@ -97,7 +100,10 @@ export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'
     endConnection: (connection) => end(port.within(WITHIN_MS), [connection]),
   };
 
-  /** By the name of the connection, which is one; else by what the device calls itself. False: neither is known (any more). */
+  /**
+   * By connection name, which is unique; else by the uid that the device reports. False: neither is
+   * known (any more).
+   */
   async function end(calls: CoreCalls, names: readonly string[]): Promise<boolean> {
     for (const name of names.filter((each) => each !== '')) {
       const path = `/Marti/api/subscriptions/delete/${encodeURIComponent(name)}`;
@@ -115,22 +121,22 @@ function toGroupView(name: string): string {
   return name.startsWith(CHANNEL_PREFIX) ? name.slice(CHANNEL_PREFIX.length) : name;
 }
 
-/** Before the first report a release says 0. */
+/** Before the first report a release returns 0. */
 function timeOf(given: number | null | undefined): string | null {
   const milliseconds = given ?? 0;
   const isTime = milliseconds > 0 && milliseconds < 8.64e15;
   return isTime ? new Date(milliseconds).toISOString() : null;
 }
 
-/** Somebody waits for it, and it comes about without it too. */
+/** A caller is waiting for it, and the change also happens without it. */
 const GROUPS_WITHIN_MS = 3_000;
 
-/** Groups of people on the stream, by the core's admin API. */
+/** Manages the groups of connected people through the core's admin API. */
 export function coreGroups(port: CorePort): Pick<Core, 'regroup'> {
   return {
     async regroup(username) {
       const path = `/Marti/api/groups/update/${encodeURIComponent(username)}`;
-      // A release answers with nothing, and with the same nothing for a name that it does not know.
+      // A release answers with an empty body, also for an unknown name.
       const answer = await port.within(GROUPS_WITHIN_MS).ask('GET', path);
       if (answer.status !== 200) throw port.failure(`GET ${path}`, answer);
     },
@@ -140,7 +146,7 @@ export function coreGroups(port: CorePort): Pick<Core, 'regroup'> {
 const NOTICES = '/Marti/api/stream/notices';
 const NOTICES_WITHIN_MS = 5_000;
 const MAX_BYTES = 64 * 1024;
-/** What a core answers that has no such call. */
+/** The status of a core that lacks this call. */
 const NO_SUCH_CALL: ReadonlySet<number> = new Set([404, 405, 501]);
 const JSON_TYPE = { 'content-type': 'application/json' };
 
@@ -148,17 +154,20 @@ const reportSchema = z
   .object({ data: z.object({ clients: z.int().nonnegative() }) })
   .transform(({ data }) => data.clients);
 
-/** A word to everybody who is connected, by the core's admin API: a call that only the embedded core has. */
+/**
+ * Sends a notice to every connected client through the core's admin API. Only the embedded core has
+ * this call.
+ */
 export function coreNotices(port: CorePort): CoreNotices {
   return {
     async announce(text) {
       const calls = port.within(NOTICES_WITHIN_MS);
       const question = { headers: JSON_TYPE, body: JSON.stringify({ text }), maxBytes: MAX_BYTES };
       const answer = await calls.ask('POST', NOTICES, question);
-      // Not so when the core says that it does not reach a part of itself.
+      // Not when the core reports that it can't reach a part of itself.
       if (NO_SUCH_CALL.has(answer.status) && port.failure(NOTICES, answer).code !== 'unavailable') return undefined;
       if (answer.status === 400)
-        throw new AppError('invalid', `The core does not tell this to its clients${quoted(answer, [])}`);
+        throw new AppError('invalid', `The core did not send this notice to its clients${quoted(answer, [])}`);
       return calls.read(`POST ${NOTICES}`, answer, reportSchema);
     },
   };

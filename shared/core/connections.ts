@@ -1,5 +1,6 @@
-// Kept connections to one port of the core, over TLS that trusts what it should. The files behind it are looked at once a
-// second at most, and read anew when they have changed or after the core has refused us.
+// Pools connections to one port of the core, over TLS with the core's own CA. The files behind it
+// are checked at most once a second, and read again when they have changed or after the core
+// refused us.
 
 import { X509Certificate } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
@@ -9,19 +10,25 @@ import type { Dispatcher, Pool } from 'undici';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import { API_ACCOUNT } from '@holdfast/kit/names';
 
-/** Of every bundle of the embedded core and of a release; it is published, and protects nothing. */
+/**
+ * The password of every bundle of the embedded core and of a release; it is public and protects
+ * nothing.
+ */
 const BUNDLE_PASSWORD = 'atakatak';
 const LARGEST_BYTES = 256 * 1024;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * The files by which the core and we know each other: its CA, and the client certificate of svc_api. A file that is missing,
- * cannot be read or is something else is named with its remedy.
+ * The files for mutual TLS between the core and us: its CA, and the client certificate of svc_api.
+ * A file that is missing, unreadable or invalid is named with its remedy.
  */
 export interface CredentialsOptions {
   /** CORE_DATA_DIR. */
   dataDir: string;
-  /** `own`: the core's CA alone, and we show svc_api. `public`: also what the platform trusts, and we show nothing. */
+  /**
+   * `own`: trusts only the core's CA, and presents svc_api. `public`: also trusts the platform's
+   * CAs, and presents nothing.
+   */
   trust: 'own' | 'public';
 }
 
@@ -33,9 +40,9 @@ export interface CoreCredentials {
 
 export interface CredentialFiles {
   ca: string;
-  /** Undefined where no client certificate is shown. */
+  /** Undefined when no client certificate is presented. */
   bundle: string | undefined;
-  /** Another text as soon as a file is another one. */
+  /** Changes whenever a file changes. */
   mark(): Promise<string>;
   read(): Promise<CoreCredentials>;
 }
@@ -53,7 +60,8 @@ export function credentialFiles({ dataDir, trust }: CredentialsOptions): Credent
   async function read(): Promise<CoreCredentials> {
     const authorities = authoritiesIn(ca, await bytesOf(ca));
     const own = authorities.map((each) => each.toString());
-    // An own authority may be an intermediate one, as TAK Server's scripts make it: that it is in the file is enough.
+    // An own authority may be an intermediate one, as TAK Server's scripts make it: being in the
+    // file is enough.
     const trusted = { ca: trust === 'public' ? [...own, ...rootCertificates] : own, allowPartialTrustChain: true };
     if (bundle === undefined) return { authorities, context: createSecureContext(trusted) };
     return { authorities, context: contextWith(bundle, await bytesOf(bundle), trusted) };
@@ -71,7 +79,7 @@ async function statOf(file: string) {
   const found = await stat(file).catch((error: unknown) => {
     throw unreadable(file, error);
   });
-  if (!found.isFile()) throw unfit(file, 'is no file');
+  if (!found.isFile()) throw unfit(file, "isn't a regular file");
   if (found.size > LARGEST_BYTES) throw unfit(file, `has more than ${LARGEST_BYTES} bytes`);
   return found;
 }
@@ -88,9 +96,9 @@ function authoritiesIn(file: string, bytes: Buffer): X509Certificate[] {
     const found = (bytes.toString('latin1').match(PEM_CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
     if (found.some(({ ca }) => ca)) return found;
   } catch (error) {
-    throw unfit(file, `holds a certificate that cannot be read (${codeOf(error) ?? messageOf(error)})`);
+    throw unfit(file, `contains a certificate that cannot be read (${codeOf(error) ?? messageOf(error)})`);
   }
-  throw unfit(file, 'holds no CA certificate');
+  throw unfit(file, 'contains no CA certificate');
 }
 
 function contextWith(file: string, pfx: Buffer, trusted: { ca: string[] }): SecureContext {
@@ -99,55 +107,61 @@ function contextWith(file: string, pfx: Buffer, trusted: { ca: string[] }): Secu
   } catch (error) {
     const message = messageOf(error);
     if (/unsupported/i.test(message))
-      throw unfit(file, 'is encrypted in an old way (RC2). Write it anew with `openssl pkcs12 -legacy`, then -export');
+      throw unfit(
+        file,
+        'is encrypted in an outdated way (RC2). Convert it with `openssl pkcs12 -legacy`, then -export',
+      );
     if (/mac verify/i.test(message)) throw unfit(file, `does not open with the usual password (${BUNDLE_PASSWORD})`);
-    throw unfit(file, `is no PKCS#12 file with a key and its certificate (${message})`);
+    throw unfit(file, `isn't a PKCS#12 file with a key and its certificate (${message})`);
   }
 }
 
 function unreadable(file: string, error: unknown): AppError {
   const code = codeOf(error) ?? messageOf(error);
   if (code === 'ENOENT' || code === 'ENOTDIR')
-    return unavailable(file, 'does not exist', 'start the core once, which makes it, or correct CORE_DATA_DIR');
-  const remedy = code === 'EACCES' ? 'let the user of Holdfast read it' : 'see to the file';
+    return unavailable(file, 'does not exist', 'start the core once, which creates it, or correct CORE_DATA_DIR');
+  const remedy = code === 'EACCES' ? 'let the user of Holdfast read it' : 'check the file';
   return unavailable(file, `cannot be read (${code})`, remedy);
 }
 
 function unfit(file: string, what: string): AppError {
-  return unavailable(file, what, 'put the file that the core has made back in its place');
+  return unavailable(file, what, 'restore the file that the core created');
 }
 
 function unavailable(file: string, what: string, remedy: string): AppError {
-  return new AppError('unavailable', `The core cannot be asked: ${file} ${what}. Remedy: ${remedy}.`);
+  return new AppError('unavailable', `The core cannot be called: ${file} ${what}. Remedy: ${remedy}.`);
 }
 
 const LOOK_MS = 1_000;
 const CONNECT_WITHIN_MS = 5_000;
-/** Where the core does not say how long it keeps idle ones: a release ends them after 20 s (Tomcat's default). The embedded core says 65 s. */
+/**
+ * Used when the core does not announce its idle timeout: a release closes idle connections after 20
+ * s (Tomcat's default). The embedded core announces 65 s.
+ */
 const IDLE_MS = 4_000;
 
 export interface ConnectionsOptions extends CredentialsOptions {
   /** Scheme, host and port. */
   origin: string;
-  /** How many at most. */
+  /** Maximum number of connections. */
   connections: number;
-  /** What they come from; default: as the system sees fit. */
+  /** Their source address; default: the system chooses. */
   localAddress?: string | undefined;
 }
 
 export interface Connections {
   pool: Pool;
-  /** To be called on the pool. */
+  /** Call these on the pool. */
   request: (this: Dispatcher, options: Dispatcher.RequestOptions) => Promise<Dispatcher.ResponseData>;
   /** Of `ca.pem`, in its order. */
   authorities: X509Certificate[];
-  /** The session of the core, which spares it to look us up at each request. */
+  /** The core's session, which saves it a lookup at each request. */
   cookie: string | undefined;
 }
 
 export class CoreConnections {
   readonly ca: string;
-  /** Undefined where no client certificate is shown. */
+  /** Undefined when no client certificate is presented. */
   readonly bundle: string | undefined;
   readonly #options: ConnectionsOptions;
   readonly #files: CredentialFiles;
@@ -191,19 +205,19 @@ export class CoreConnections {
     return this.#kept;
   }
 
-  /** What is under way on them ends as it would have. */
+  /** Requests in progress on them finish normally. */
   #letGo(): void {
     void this.#kept?.pool.close().catch(() => undefined);
     this.#kept = undefined;
   }
 
-  /** Those of now; rejects with `unavailable` when a file is missing or unfit. */
+  /** The current ones; rejects with `unavailable` when a file is missing or invalid. */
   async current(): Promise<Connections> {
     if (this.#kept !== undefined && performance.now() - this.#lookedAtMs < LOOK_MS) return this.#kept;
     return (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)));
   }
 
-  /** After these were refused: the files are read anew. */
+  /** After these were refused: reads the files again. */
   forget(refused: Connections): void {
     if (refused === this.#kept) this.#letGo();
   }

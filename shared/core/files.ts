@@ -1,5 +1,5 @@
-// The certificate files of the core, read from its directory: never more than a file of that kind may hold, never
-// anything but an ordinary file, and never a key.
+// Reads the certificate files of the core from its directory: only regular files, limited in size,
+// and never a key.
 
 import { X509Certificate } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
@@ -29,8 +29,8 @@ const OF_SERVICE = /^svc_(?!.*-trusted\.pem$).*\.pem$/;
 const MAX_SERVICES = 200;
 
 /**
- * The files in `certs/files` below the core's data directory. Callers at the same time share one reading: a file system
- * that hangs holds one thread.
+ * The files in `certs/files` below the core's data directory. Concurrent callers share one read: a
+ * file system that hangs holds one thread.
  */
 export function coreFiles(coreDirectory: string): CoreFiles {
   const directory = join(coreDirectory, 'certs', 'files');
@@ -49,7 +49,7 @@ async function read(directory: string): Promise<CoreCertificates> {
   return { directory, certificates, revocationList: await revocationList(directory, authorities) };
 }
 
-/** None where there is no directory: then the files that there must be are missing, and that is said. */
+/** Empty when there is no directory: then the required files are reported as missing. */
 async function otherServices(directory: string): Promise<[string, CertificateKind][]> {
   const names = await readdir(directory).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return [];
@@ -58,7 +58,9 @@ async function otherServices(directory: string): Promise<[string, CertificateKin
   const known = new Set(ALWAYS.map(([name]) => name));
   const others = names.filter((name) => OF_SERVICE.test(name) && !known.has(name)).toSorted();
   if (others.length > MAX_SERVICES)
-    throw new Error(`${directory} holds ${others.length} service certificates; more than ${MAX_SERVICES} are not read`);
+    throw new Error(
+      `${directory} contains ${others.length} service certificates; more than ${MAX_SERVICES} are not read`,
+    );
   return others.map((name) => [name, 'service']);
 }
 
@@ -71,8 +73,8 @@ async function certificateFile(
   try {
     const chain = await chainIn(join(directory, name));
     const first = chain[0];
-    if (first === undefined) return { name, kind, problem: 'holds no certificate' };
-    if (kind === 'ca' && !first.ca) return { name, kind, problem: 'holds no CA certificate' };
+    if (first === undefined) return { name, kind, problem: 'contains no certificate' };
+    if (kind === 'ca' && !first.ca) return { name, kind, problem: 'contains no CA certificate' };
     const until = Math.min(...(kind === 'ca' ? chain : [first]).map(({ validToDate }) => validToDate.getTime()));
     return {
       name,
@@ -103,13 +105,13 @@ async function revocationList(directory: string, authorities: readonly X509Certi
   }
 }
 
-/** The certificates of a PEM file, in their order. */
+/** The certificates of a PEM file, in order. */
 export async function chainIn(path: string): Promise<X509Certificate[]> {
   const text = (await readBounded(path, LARGEST_CERTIFICATE_BYTES)).toString('latin1');
   return (text.match(PEM_CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
 }
 
-/** A file system that hangs must not hold a download. */
+/** A file system that hangs must not block a download. */
 const WITHIN_MS = 3_000;
 
 /** `ca.pem` and `ca.crl` in `certs/files` below the core's data directory. */

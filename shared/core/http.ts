@@ -1,4 +1,4 @@
-// The core's admin API on 8443, over mutual TLS with the certificate of svc_api.
+// Calls the core's admin API on 8443, over mutual TLS with the certificate of svc_api.
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
@@ -15,8 +15,13 @@ const VERSION = '/Marti/api/version';
 const METRICS = '/actuator/metrics';
 const ATTEMPTS = '/Marti/api/tls/attempts';
 const MAX_CHARACTERS = 100;
+<<<<<<< HEAD
 /** What a core without such a list answers: a release has no such path. */
 const NOT_REPORTED: ReadonlySet<number> = new Set([403, 404, 405]);
+=======
+/** The status of a core without such a list: a release has no such path. */
+const NOT_TOLD: ReadonlySet<number> = new Set([403, 404, 405]);
+>>>>>>> 672001a (fix(core): write texts about the core in plain English)
 
 const metric = z.object({ measurements: z.array(z.object({ value: z.number() })).min(1) });
 
@@ -33,18 +38,18 @@ const attempt = z.object({
   reason: text,
 });
 
-/** What the core says of itself, and who tried to enroll at it. */
+/** The core's own facts, and recent enrollment attempts. */
 export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAttempts'> {
-  /** Text, whatever type it is sent with; but no page. */
+  /** Text, whatever its content type, but not an HTML page. */
   async function version(calls: CoreCalls): Promise<string> {
     const answer = await calls.ask('GET', VERSION, { headers: { accept: 'text/plain, */*;q=0.5' } });
     if (answer.status !== 200) throw port.failure(`GET ${VERSION}`, answer);
     const message = shortened(oneLine(answer.text), MAX_CHARACTERS);
-    if (message === '' || answer.kind === 'page') throw port.wrong(`answers GET ${VERSION} with no version`);
+    if (message === '' || answer.kind === 'page') throw port.wrong(`answered GET ${VERSION} without a version`);
     return message;
   }
 
-  /** Undefined where the core has no such figure. */
+  /** Undefined when the core has no such figure. */
   async function figure(
     calls: CoreCalls,
     name: string,
@@ -59,7 +64,7 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAtt
   return {
     async status(): Promise<CoreStatus> {
       const calls = port.within(WITHIN_MS);
-      // Of a JVM: what lies outside the heap has no cap of its own.
+      // JVM memory outside the heap has no cap of its own.
       const heap = { tag: 'area:heap' };
       const requests = [
         version(calls),
@@ -67,13 +72,14 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAtt
         figure(calls, 'jvm.memory.used', heap),
         figure(calls, 'jvm.memory.max', heap),
       ] as const;
-      // The failure is that of the first in this order, whichever is quickest: who tells of changes tells of one.
+      // Reports the first failure in this order, not the quickest: a stable message avoids false
+      // changes.
       await Promise.allSettled(requests);
       const [output, started, used, cap] = await Promise.all(requests);
       return {
         version: output,
         startedAt: started === undefined ? null : new Date(started * 1000).toISOString(),
-        // -1 stands for no cap.
+        // -1 means no cap.
         memory: used === undefined ? null : { usedBytes: used, capBytes: cap === undefined || cap <= 0 ? null : cap },
       };
     },
@@ -90,7 +96,7 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAtt
   };
 }
 
-// Plugins by the core's admin API.
+// Manages plugins through the core's admin API.
 const BASE = '/Marti/api/plugins/info';
 const TRIES = 5;
 const MAX_ERROR_LENGTH = 2_000;
@@ -124,7 +130,7 @@ export function corePlugins(port: CorePort): Pick<Core, 'plugins' | 'changePlugi
     const path = `${BASE}/all`;
     const answer = await calls.ask('GET', path);
     if (answer.status === 500 && NONE.safeParse(answer.json).success)
-      throw new AppError('unavailable', 'The plugin process of the core is down. Remedy: start the core again.');
+      throw new AppError('unavailable', 'The plugin process of the core is down. Remedy: restart the core.');
     return calls.read(`GET ${path}`, answer, z.object({ data: z.array(plugin) })).data;
   }
 
@@ -145,7 +151,7 @@ export function corePlugins(port: CorePort): Pick<Core, 'plugins' | 'changePlugi
       const path = `${BASE}/${what}`;
       const answer = await calls.ask('POST', path, { query: { name, status: String(wanted) } });
       if (answer.status !== 200) throw port.failure(`POST ${path}`, answer);
-      // A plugin takes a moment to start, and may not: what it is then is what counts.
+      // A plugin takes a moment to start, and may fail: its actual state counts.
       for (let tried = 1; tried < TRIES; tried += 1) {
         const now = await named(calls, name);
         if (now[what] === wanted || now.error !== null) return now;
@@ -162,7 +168,7 @@ const CONNECTIONS = 16;
 export interface HttpCoreOptions {
   /** CORE_API_URL. */
   url: string;
-  /** CORE_DATA_DIR: in `certs/files` lie `ca.pem` and `svc_api.p12`. */
+  /** CORE_DATA_DIR: `ca.pem` and `svc_api.p12` are in `certs/files`. */
   dataDir: string;
 }
 
@@ -170,7 +176,7 @@ export interface HttpCore extends Core {
   /** On the same connections. */
   retention: CoreRetention;
   notices: CoreNotices;
-  /** Ends the kept connections. */
+  /** Closes the pooled connections. */
   close(): Promise<void>;
 }
 

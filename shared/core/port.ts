@@ -1,4 +1,5 @@
-// The core server's own admin API: certificates that were enrolled, clients on the stream, plugins, what it says of itself.
+// Defines the core server's admin API: enrolled certificates, clients on the stream, plugins and
+// its own facts.
 
 import type { CoreRetentionRun, EnrollmentAttempt, RetentionRunOrder } from '@holdfast/kit/core-wire';
 import type { Retained } from '@holdfast/kit/retention';
@@ -7,11 +8,11 @@ import type { Retained } from '@holdfast/kit/retention';
 export interface CoreCertificate {
   /** SHA-256 of the DER: `AA:BB:…`. Its key. */
   hash: string;
-  /** Lower-case hex without leading zeros; empty where the core's record cannot be read. */
+  /** Lower-case hex without leading zeros; empty when the core's record cannot be read. */
   serial: string;
-  /** The common name: whose it is. */
+  /** The common name: its owner. */
   username: string;
-  /** What the device called itself when it enrolled; may be empty. */
+  /** The device's name for itself when it enrolled; may be empty. */
   clientUid: string;
   issuedAt: string;
   expiresAt: string;
@@ -22,7 +23,7 @@ export interface CoreCertificate {
 
 /** A connection on the stream. */
 export interface CoreClient {
-  /** What the device calls itself; empty until it has reported. */
+  /** The device's uid; empty until it has reported. */
   uid: string;
   /** The core's own name of the connection: `tls:7`. */
   connection: string;
@@ -32,10 +33,10 @@ export interface CoreClient {
   groups: string[];
   team: string;
   role: string;
-  /** Program and version, as the device says. */
+  /** Program and version, as the device reports. */
   device: string;
   address: string;
-  /** ISO 8601; null when the core does not say. */
+  /** ISO 8601; null when the core does not report it. */
   since: string | null;
   lastReport: string | null;
 }
@@ -46,60 +47,72 @@ export interface CorePlugin {
   version: string;
   enabled: boolean;
   started: boolean;
-  /** What it failed with; null when it did not. */
+  /** Its error; null when there is none. */
   error: string | null;
 }
 
 export interface CoreStatus {
   /** `5.7-RELEASE-8` */
   version: string;
-  /** When the process began, ISO 8601; null when the core does not say. */
+  /** Process start, ISO 8601; null when the core does not report it. */
   startedAt: string | null;
-  /** Null when the core does not say. `capBytes`: what it may use at most. */
+  /** Null when the core does not report it. `capBytes`: its limit. */
   memory: { usedBytes: number; capBytes: number | null } | null;
 }
 
 /**
- * Every call ends within a few seconds. Rejects with an AppError: `unavailable` when the core does not answer, `upstream`
- * when its answer makes no sense or it refuses our certificate, else as the methods say. After `unavailable` it is open
- * whether a change was made.
+ * Every call ends within a few seconds. Rejects with an AppError: `unavailable` when the core does
+ * not answer, `upstream` when its response is invalid or it refuses our certificate, else as the
+ * methods define. After `unavailable` a change may or may not have been made.
  */
 export interface Core {
   /**
-   * Of one user, or of everybody: revoked and expired ones too. A release finds one user's in the spelling of that name alone:
-   * whoever must miss none asks for everybody's.
+   * Of one user, or of everyone, including revoked and expired ones. A release finds one user's
+   * only in the spelling of that name: a caller that must miss none asks for everyone's.
    */
   certificates(username?: string): Promise<CoreCertificate[]>;
   certificate(hash: string): Promise<CoreCertificate | undefined>;
   /** Those that have a revocation date. */
   revokedCertificates(): Promise<CoreCertificate[]>;
   /**
-   * Revokes, and reads back that the date is there (`upstream` when it is not). `not_found` for an unknown hash; one that
-   * is revoked already stays as it is. Callers see to it that there is one at a time.
+   * Revokes, and reads back that the date is there (`upstream` when it is not). `not_found` for an
+   * unknown hash; a certificate that is already revoked stays as it is. Callers ensure that only
+   * one revocation runs at a time.
    */
   revoke(hash: string): Promise<CoreCertificate>;
   clients(): Promise<CoreClient[]>;
-  /** That `connection`, else every one of that `uid`, whosoever it is; false when there is none. */
+  /**
+   * That `connection`, else every one of that `uid`, whoever it belongs to; false when there is
+   * none.
+   */
   disconnect(uid: string): Promise<boolean>;
-  /** Ends just that `connection`, also one that `clients` does not list; false when there is none. */
+  /**
+   * Closes just that `connection`, also one that `clients` does not list; false when there is none.
+   */
   endConnection(connection: string): Promise<boolean>;
   /**
-   * Takes the groups of a user anew from the directory, for the devices that are connected. Without it they count within a
-   * minute or so. A name that nobody has is no error.
+   * Reloads the groups of a user from the directory for connected devices. Without it, changes
+   * count within a minute or so. An unknown name is no error.
    */
   regroup(username: string): Promise<void>;
   /** `unavailable` while the plugin process is down. */
   plugins(): Promise<CorePlugin[]>;
-  /** Resolves with the plugin as it is then, read back; `not_found` when there is none of that name. */
+  /**
+   * Resolves with the plugin as it is afterwards, read back; `not_found` when there is none of that
+   * name.
+   */
   changePlugin(name: string, change: { enabled: boolean } | { started: boolean }): Promise<CorePlugin>;
   status(): Promise<CoreStatus>;
-  /** The last attempts to enroll under this name, newest first; undefined when the core does not tell such things. */
+  /**
+   * The last attempts to enroll under this name, newest first; undefined when the core does not
+   * report them.
+   */
   enrollmentAttempts(username: string): Promise<EnrollmentAttempt[] | undefined>;
 }
 
-/** The CA of the core and its revocation list, as everybody may see them. */
+/** The core's CA and revocation list, which are public. */
 export interface AuthorityCertificate {
-  /** Of `ca.pem`: the CA certificate first, then what stands above it. */
+  /** From `ca.pem`: the CA certificate first, then the ones above it. */
   chainPem: string[];
   /** SHA-256 of the CA certificate's DER: `AA:BB:…`. */
   fingerprint: string;
@@ -109,7 +122,7 @@ export interface AuthorityCertificate {
 
 export interface RevocationListContent {
   pem: string;
-  /** Of the revoked, lower-case hex without leading zeros. */
+  /** Of the revoked ones, lower-case hex without leading zeros. */
   serials: string[];
   /** ISO 8601. */
   thisUpdate: string;
@@ -118,24 +131,29 @@ export interface RevocationListContent {
   ours: boolean;
 }
 
-/** Rejects with `unavailable` when a file is missing or cannot be read, naming it and why. */
+/**
+ * Rejects with `unavailable` when a file is missing or cannot be read, with its name and the
+ * reason.
+ */
 export interface CoreAuthority {
   certificate(): Promise<AuthorityCertificate>;
   revocationList(): Promise<RevocationListContent>;
 }
 
 /**
- * A word from the operators to everybody who is connected to the core, shown there as chat.
- * Errors as of `Core`.
+ * Sends a notice from the operators to every connected client, shown there as chat. Errors as of
+ * `Core`.
  */
 export interface CoreNotices {
-  /** Resolves with how many clients it was sent to; undefined when this core has no such call. */
+  /**
+   * Resolves with the number of clients it was sent to; undefined when this core has no such call.
+   */
   announce(text: string): Promise<number | undefined>;
 }
 
 /**
- * Retention at the core itself: what it has in force, in its own unit and its own cron; and runs, where it tells of them.
- * In the unit of the core (CORE_RETENTION_UNIT); null keeps for ever.
+ * Retention at the core itself: its effective policy, in its own unit and cron, and its runs, if it
+ * reports them. In the unit of the core (CORE_RETENTION_UNIT); null keeps forever.
  */
 export type CoreRetentionPolicy = Record<Retained, number | null>;
 
@@ -151,33 +169,42 @@ export interface MissionArchiving {
 /** Errors as of `Core`. */
 export interface CoreRetention {
   policy(): Promise<CoreRetentionPolicy>;
-  /** Changes the given keys; resolves with what was read back, `upstream` when that is not what was asked for. */
+  /**
+   * Changes the given keys; resolves with the values read back, `upstream` when they differ from
+   * the request.
+   */
   changePolicy(change: Partial<CoreRetentionPolicy>): Promise<CoreRetentionPolicy>;
   /** The core's own cron, or `-`. */
   schedule(): Promise<string>;
-  /** Resolves with what was read back, `upstream` when that is not what was asked for. */
+  /** Resolves with the value read back, `upstream` when it differs from the request. */
   changeSchedule(cron: string): Promise<string>;
   missionArchiving(): Promise<MissionArchiving>;
-  /** Begins a run. `not_supported` when the core has no such call, `conflict` when one is going on, `invalid` for its limits. */
+  /**
+   * Starts a run. `not_supported` when the core has no such call, `conflict` when one is running,
+   * `invalid` for its limits.
+   */
   begin(order: RetentionRunOrder): Promise<CoreRetentionRun>;
-  /** The last ones, newest first; undefined when the core does not tell such things. */
+  /** The latest ones, newest first; undefined when the core does not report them. */
   runs(): Promise<CoreRetentionRun[] | undefined>;
 }
 
 /**
- * The certificate files of the core (certs/files below CORE_DATA_DIR), as far as health looks at them. Keys are never read.
- * Which part a file has: the CA, the core's server certificate, a certificate of a service account (`svc_`).
+ * The certificate files of the core (certs/files below CORE_DATA_DIR) that health checks. Keys are
+ * never read. The kind of a file: the CA, the core's server certificate, a certificate of a service
+ * account (`svc_`).
  */
 export type CertificateKind = 'ca' | 'server' | 'service';
 
-/** A certificate as its file holds it, or why nothing can be said of it. Dates are ISO 8601 in UTC. */
+/**
+ * A certificate as its file contains it, or the reason it can't be read. Dates are ISO 8601 in UTC.
+ */
 export type CertificateFile = { name: string; kind: CertificateKind } & (
   | {
       subject: string;
       from: string;
-      /** Of a CA file with a chain: the end of whichever ends first. */
+      /** For a CA file with a chain: the earliest expiry in it. */
       until: string;
-      /** Signed by a certificate of `ca.pem`; undefined where that cannot be read. */
+      /** Signed by a certificate of `ca.pem`; undefined when that can't be read. */
       ours: boolean | undefined;
     }
   | Unreadable
@@ -186,10 +213,13 @@ export type CertificateFile = { name: string; kind: CertificateKind } & (
 /** The revocation list, `ca.crl`. */
 export type RevocationListFile =
   | {
-      /** Its signature verifies against a certificate of `ca.pem`; undefined where that cannot be read. */
+      /**
+       * Its signature verifies against a certificate of `ca.pem`; undefined when that can't be
+       * read.
+       */
       ours: boolean | undefined;
       this_update: string;
-      /** Null: the list does not say when the next one comes. */
+      /** Null: the list does not announce the next one. */
       next_update: string | null;
     }
   | Unreadable;
@@ -200,19 +230,19 @@ interface Unreadable {
 }
 
 export interface CoreCertificates {
-  /** Where the files are, or ought to be. */
+  /** Where the files are, or should be. */
   directory: string;
-  /** `ca.pem`, `takserver.pem`, `svc_api.pem` always, then the other services by name. */
+  /** `ca.pem`, `takserver.pem`, `svc_api.pem` always, then the other service accounts by name. */
   certificates: CertificateFile[];
   revocationList: RevocationListFile;
 }
 
 export interface CoreFiles {
-  /** Reads the files now. Rejects when the directory cannot be listed although it is there. */
+  /** Reads the files now. Rejects when the directory exists but can't be listed. */
   certificates(): Promise<CoreCertificates>;
 }
 
-/** What this feature asks of the outside, by the names in Deps. */
+/** What this feature needs from outside, by the names in Deps. */
 export interface CorePorts {
   core: Core;
   coreAuthority: CoreAuthority;

@@ -1,5 +1,6 @@
-// Requests to one port of the core. A method of ours makes as many as it needs within one limit of time; no redirect is
-// followed, and whatever goes wrong is an AppError that names the core and the remedy.
+// Sends requests to one port of the core. One method makes as many as it needs within one time
+// limit; redirects are never followed, and every failure is an AppError that names the core and the
+// remedy.
 
 import { STATUS_CODES } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,19 +11,22 @@ import { withTimeout } from '@holdfast/kit/timeout';
 import { type Answer, quoted, readAnswer, TooLarge } from './answers.ts';
 import { type Connections, type ConnectionsOptions, CoreConnections } from './connections.ts';
 
-/** Of everything that one method does. */
+/** For all requests of one method. */
 export const WITHIN_MS = 10_000;
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Said by a proxy before the core, and by the embedded core while the directory or the database is away. */
+/**
+ * Sent by a proxy in front of the core, and by the embedded core while the directory or the
+ * database is unavailable.
+ */
 const ABSENT: ReadonlySet<number> = new Set([502, 503, 504]);
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 const LATE = /^UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT$/;
-/** How a server says in the handshake that it does not take our certificate. */
+/** TLS alerts with which a server refuses our certificate. */
 const REFUSED = /^ERR_SSL_\w*ALERT\w*(?:CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED|HANDSHAKE_FAILURE)/;
 
 export interface CorePortOptions extends Omit<ConnectionsOptions, 'origin'> {
   url: string;
-  /** The setting that says so. */
+  /** The setting with the address. */
   variable: string;
   /** `The core`: how messages begin. */
   name: string;
@@ -32,15 +36,15 @@ export interface Question {
   query?: Record<string, string>;
   headers?: Record<string, string>;
   body?: string;
-  /** What the answer may have at most; default: 16 MB. */
+  /** Maximum size of the response; default: 16 MB. */
   maxBytes?: number;
-  /** What must not be quoted. */
+  /** Text that must not be quoted. */
   secrets?: readonly string[];
 }
 
 const MOMENT_MS = 200;
 
-/** One port of the core, and what its failures mean. */
+/** One port of the core, and the meaning of its failures. */
 export class CorePort {
   readonly connections: CoreConnections;
   readonly base: URL;
@@ -63,38 +67,38 @@ export class CorePort {
     return new AppError(code, `${this.#system} ${text}`);
   }
 
-  /** What an answer that is no success means. */
+  /** Explains a response that isn't a success. */
   failure(what: string, answer: Answer, secrets: readonly string[] = []): AppError {
     const { status, json, retryAfterSeconds: pause } = answer;
     const words = quoted(answer, secrets);
     if (status === 401 || status === 403) {
-      const right = this.connections.bundle === undefined ? '' : ' It must have the right of an administrator.';
+      const right = this.connections.bundle === undefined ? '' : ' It needs administrator rights.';
       return this.wrong(`does not allow us ${what} (${status})${words}.${this.#renewal()}${right}`);
     }
     if (status === 404 && z.object({ code: z.literal(0) }).safeParse(json).success)
-      return this.wrong(`does not reach a part of itself for ${what} (404)${words}`, 'unavailable');
+      return this.wrong(`can't reach a part of itself for ${what} (404)${words}`, 'unavailable');
     if (status === 404) return this.wrong(`has no ${what} (404)${words}. Correct ${this.#variable}.`);
     if (status === 429) {
       const when = pause === undefined ? 'later' : `in ${spanOf(pause)}`;
       const more = pause === undefined ? {} : { retryAfterSeconds: pause };
-      const text = `${this.#system} takes no more attempts for now (429). Try again ${when}.`;
+      const text = `${this.#system} accepts no more attempts right now (429). Try again ${when}.`;
       return new AppError('unavailable', text, more);
     }
     if (ABSENT.has(status))
-      return this.wrong(`is starting, or a part of it is away (${status} for ${what})${words}`, 'unavailable');
-    if (status >= 500) return this.wrong(`has a fault of its own (${status} for ${what})${words}`);
-    return this.wrong(`answers ${what} with ${status} ${STATUS_CODES[status] ?? ''}${words}`);
+      return this.wrong(`is starting, or a part of it is unavailable (${status} for ${what})${words}`, 'unavailable');
+    if (status >= 500) return this.wrong(`has an internal error (${status} for ${what})${words}`);
+    return this.wrong(`answered ${what} with ${status} ${STATUS_CODES[status] ?? ''}${words}`);
   }
 
-  /** A predicate to each way in which there is no answer. */
+  /** A predicate for each way in which there is no response. */
   thrown(error: unknown, what: string, secrets: readonly string[]): AppError {
     if (error instanceof AppError) return error;
-    if (error instanceof TooLarge) return this.wrong(`answers ${what} with more than we read`);
+    if (error instanceof TooLarge) return this.wrong(`answered ${what} with more than the size limit`);
     const { ca, bundle } = this.connections;
     const code = codeOf(error) ?? causeOf(error);
     if (REFUSED.test(code)) return this.wrong(`refuses our certificate (${code}).${this.#renewal()}`);
     const words = failureWords(error, secrets);
-    if (words.startsWith('shows a certificate'))
+    if (words.startsWith('presents a certificate'))
       return this.wrong(
         `${words}. Remedy: ${ca} must be its CA, and ${this.#variable} name a host of its certificate.`,
       );
@@ -110,23 +114,23 @@ export class CorePort {
   redirected(what: string, { status, location }: Answer): AppError {
     const to = URL.canParse(location, this.base.href) ? ` to ${new URL(location, this.base).origin}` : '';
     return this.wrong(
-      `answers ${what} with ${status}, a redirect${to}, which is not followed. Correct ${this.#variable}.`,
+      `answered ${what} with ${status}, a redirect${to}, which is not followed. Correct ${this.#variable}.`,
     );
   }
 
   #renewal(): string {
     const { bundle } = this.connections;
-    return bundle === undefined ? '' : ` ${bundle} must be of its CA, in force and not revoked.`;
+    return bundle === undefined ? '' : ` Check that ${bundle} is from its CA, not expired and not revoked.`;
   }
 }
 
-/** What is asked within one limit of time. */
+/** The requests within one time limit. */
 export class CoreCalls {
   readonly #port: CorePort;
   readonly #limitMs: number;
   readonly #signal: AbortSignal;
   readonly #endsAtMs: number;
-  /** The secrets of everything that was asked: no answer is quoted with them. */
+  /** The secrets of all requests so far: no response is quoted with them. */
   readonly #secrets = new Set<string>();
 
   constructor(port: CorePort, limitMs: number) {
@@ -136,7 +140,7 @@ export class CoreCalls {
     this.#endsAtMs = performance.now() + limitMs;
   }
 
-  /** The answer, whatever its status, but no redirect. `path` begins with a slash. */
+  /** The response, whatever its status, unless it is a redirect. `path` begins with a slash. */
   async ask(method: string, path: string, question: Question = {}): Promise<Answer> {
     const port = this.#port;
     const { connections } = port;
@@ -148,13 +152,15 @@ export class CoreCalls {
     const exchanged = async (): Promise<Answer> => {
       const first = (kept = await connections.current());
       return this.#once(first, method, path, question).catch((error: unknown) => {
-        // A kept connection may have been closed at the other end while it waited: what only reads is asked again.
+        // A pooled connection may have been closed at the other end while it was idle: reads are
+        // retried.
         if (method !== 'GET' || !CLOSED.has(codeOf(error) ?? '')) throw error;
         return this.#once(first, method, path, question);
       });
     };
     try {
-      // The second limit is for what does not mind the signal: a connection that is being made, a file system that hangs.
+      // The second limit is for operations that ignore the signal: a connection being opened, a
+      // file system that hangs.
       const leftMs = Math.max(1, this.#endsAtMs - performance.now());
       const answer = await withTimeout(leftMs + 100, late, exchanged());
       if (kept !== undefined && (answer.status === 401 || answer.status === 403)) connections.forget(kept);
@@ -186,24 +192,30 @@ export class CoreCalls {
       bodyTimeout: this.#limitMs,
     });
     const answer = await readAnswer(response, maxBytes);
-    // Only behind a client certificate: sessions of passwords are not kept.
+    // Only with a client certificate: password sessions are not kept.
     if (connections.bundle !== undefined) kept.cookie = answer.cookie ?? kept.cookie;
     return answer;
   }
 
-  /** What the answer holds; throws as `failure` when its status is not 200. Quotes nothing that was a secret of a question. */
+  /**
+   * The body of the response; throws as `failure` when its status is not 200. Quotes no secret of a
+   * request.
+   */
   read<T>(what: string, answer: Answer, schema: z.ZodType<T>): T {
     const port = this.#port;
     const secrets = [...this.#secrets];
     if (answer.status !== 200) throw port.failure(what, answer, secrets);
-    if (answer.text === '') throw port.wrong(`answers ${what} with nothing`);
-    if (answer.kind !== 'json') throw port.wrong(`answers ${what} with what is not JSON${quoted(answer, secrets)}`);
-    if (answer.json === undefined) throw port.wrong(`answers ${what} with JSON that is broken or cut off`);
+    if (answer.text === '') throw port.wrong(`answered ${what} with an empty body`);
+    if (answer.kind !== 'json')
+      throw port.wrong(`answered ${what} with a body that is not JSON${quoted(answer, secrets)}`);
+    if (answer.json === undefined) throw port.wrong(`answered ${what} with JSON that is broken or cut off`);
     const found = schema.safeParse(answer.json);
     if (found.success) return found.data;
     const [issue] = found.error.issues;
-    const where = foreignWords(issue?.path.join('.') || 'the answer', secrets);
-    throw port.wrong(`answers ${what} with another shape (${where}: ${foreignWords(issue?.message ?? '', secrets)})`);
+    const where = foreignWords(issue?.path.join('.') || 'the response', secrets);
+    throw port.wrong(
+      `answered ${what} with an unexpected shape (${where}: ${foreignWords(issue?.message ?? '', secrets)})`,
+    );
   }
 
   /** The member `data` of the wrapper of a 200. */

@@ -1,4 +1,5 @@
-// Retention by the core's admin API. A change counts when it was read back: a core answers 200 to a schedule that it does not take.
+// Reads and changes retention through the core's admin API. A change counts only once it is read
+// back: a core answers 200 to a schedule that it ignores.
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
@@ -14,11 +15,11 @@ const POLICY = `${BASE}/policy`;
 const SCHEDULE = `${BASE}/service/schedule`;
 const ARCHIVING = `${BASE}/missionarchiveconfig`;
 const RUNS = `${BASE}/runs`;
-/** Of one method: a change is several, under a lock that others wait for. */
+/** For one method: a change takes several requests, under a lock that others wait for. */
 const WITHIN_MS = 5_000;
 const MAX_BYTES = 1024 * 1024;
 const MAX_RUNS = 1_000;
-/** What a core answers that has no such call. */
+/** The status of a core that lacks this call. */
 const NO_SUCH_CALL: ReadonlySet<number> = new Set([404, 405, 501]);
 const JSON_TYPE = { 'content-type': 'application/json' };
 const TEXT_TYPE = { 'content-type': 'text/plain' };
@@ -55,7 +56,7 @@ const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text)
 const count = z.number().nonnegative();
 const orNull = <T>(schema: z.ZodType<T>) => schema.nullish().transform((value) => value ?? null);
 
-/** Types that we do not know are left out. */
+/** Unknown types are omitted. */
 const perType = <T>(schema: z.ZodType<T>) =>
   z
     .record(z.string(), schema.nullish())
@@ -105,15 +106,15 @@ export class HttpCoreRetention implements CoreRetention {
     return calls.data(SCHEDULE, cron, { maxBytes: MAX_BYTES });
   }
 
-  /** Not so when the core says that it does not reach a part of itself. */
+  /** Not when the core reports that it can't reach a part of itself. */
   #isNoSuchCall(answer: Answer): boolean {
     return NO_SUCH_CALL.has(answer.status) && this.#port.failure(RUNS, answer).code !== 'unavailable';
   }
 
-  /** The embedded core changes no file that somebody has edited since it was read. */
+  /** The embedded core refuses to change a file that was edited by hand since it was read. */
   #notChanged(what: string, answer: Answer): AppError {
     if (answer.status !== 409) return this.#port.failure(what, answer);
-    return new AppError('conflict', `The core changes nothing${quoted(answer, [])}`);
+    return new AppError('conflict', `The core made no change${quoted(answer, [])}`);
   }
 
   policy(): Promise<CoreRetentionPolicy> {
@@ -130,7 +131,7 @@ export class HttpCoreRetention implements CoreRetention {
       const requested = change[type];
       if (requested !== undefined && requested !== found[type])
         throw this.#port.wrong(
-          `was asked to keep ${type} ${format(requested)} and now has ${format(found[type])} in force`,
+          `was asked to keep ${type} ${format(requested)} but now has ${format(found[type])} in effect`,
         );
     }
     return found;
@@ -148,7 +149,7 @@ export class HttpCoreRetention implements CoreRetention {
     const found = await this.#readSchedule(calls);
     if (found === request.trim()) return found;
     throw this.#port.wrong(
-      `was asked for the schedule "${foreignWords(request, [])}" and has "${foreignWords(found, [])}" in force`,
+      `was asked for the schedule "${foreignWords(request, [])}" but has "${foreignWords(found, [])}" in effect`,
     );
   }
 
@@ -164,14 +165,14 @@ export class HttpCoreRetention implements CoreRetention {
     if (this.#isNoSuchCall(answer))
       throw new AppError(
         'not_supported',
-        'This core has no call that begins a run of retention: it runs by its schedule alone.',
+        "This core can't start a retention run on request. It runs only on its schedule.",
       );
     const words = quoted(answer, []);
-    if (answer.status === 409) throw new AppError('conflict', `A run of retention is going on already${words}`);
-    if (answer.status === 400) throw new AppError('invalid', `The core does not begin this run${words}`);
+    if (answer.status === 409) throw new AppError('conflict', `A retention run is already in progress${words}`);
+    if (answer.status === 400) throw new AppError('invalid', `The core did not start this run${words}`);
     const run = calls.read(`POST ${RUNS}`, answer, dataOf(runSchema));
     if (run.id === order.id) return run;
-    throw this.#port.wrong(`was asked for the run ${order.id} and tells of another`);
+    throw this.#port.wrong(`was asked for the run ${order.id} but reported another`);
   }
 
   async runs(): Promise<CoreRetentionRun[] | undefined> {
@@ -184,5 +185,5 @@ export class HttpCoreRetention implements CoreRetention {
 
 /** In the unit of the core, which is not known here. */
 function format(value: number | null): string {
-  return value === null ? 'for ever (null)' : `at ${value}`;
+  return value === null ? 'forever (null)' : `at ${value}`;
 }

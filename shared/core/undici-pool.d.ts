@@ -1,5 +1,5 @@
-// The pool alone, and how it is asked: undici's index also loads a fetch, WebSockets, caches and mocks, 14 MB that nobody uses
-// here.
+// Declares undici's pool alone: the index of undici also loads a fetch, WebSockets, caches and
+// mocks, 14 MB that we don't use.
 
 declare module 'undici/lib/dispatcher/pool.js' {
   export { Pool as default } from 'undici';

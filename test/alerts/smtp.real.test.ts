@@ -177,7 +177,7 @@ describe('encryption', () => {
     expect(await send(`smtps://127.0.0.1:${bad.port}`)).toMatchObject([{ accepted: true }, { accepted: true }]);
     expect(await send(`smtps://${UNAVAILABLE}:${good.port}`)).toMatchObject([{ accepted: true }, { accepted: true }]);
     expect(details(await send(`smtps://${UNAVAILABLE}:${bad.port}`))).toEqual([
-      `${UNAVAILABLE}:${bad.port} shows a certificate that is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)`,
+      `${UNAVAILABLE}:${bad.port} presents a certificate that is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)`,
     ]);
     expect([...bad.taken, ...good.taken].map(({ encrypted }) => encrypted)).toEqual([true, true]);
   });

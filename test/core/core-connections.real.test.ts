@@ -65,7 +65,7 @@ describe('the connection', () => {
     await server.writeBundle(await stranger.client('svc_api'));
     serve({ [`GET ${CERTIFICATES}`]: [] });
     const refused = await failureOf(core.certificates());
-    expect(refused.message).toMatch(/refuses our certificate.*svc_api\.p12 must be of its CA/);
+    expect(refused.message).toMatch(/refuses our certificate.*Check that .*svc_api\.p12 is from its CA/);
     await server.writeBundle(await server.pki.client('svc_api'));
     expect(await core.certificates()).toEqual([]);
     rmSync(stranger.directory, { recursive: true });
@@ -124,14 +124,14 @@ describe('the connection', () => {
     rmSync(bundleFile);
     expect(await messagesOf()).toMatch(new RegExp(`${name(bundleFile)} does not exist. Remedy: start the core once`));
     writeFileSync(bundleFile, 'no bundle');
-    expect(await messagesOf()).toMatch(new RegExp(`${name(bundleFile)} is no PKCS#12 file`));
+    expect(await messagesOf()).toMatch(new RegExp(`${name(bundleFile)} isn't a PKCS#12 file`));
     await server.writeBundle(await server.pki.client('svc_api'), 'another');
     expect(await messagesOf()).toMatch(/does not open with the usual password/);
     writeFileSync(bundleFile, Buffer.alloc(300 * 1024));
     expect(await messagesOf()).toMatch(/has more than 262144 bytes/);
     writeFileSync(bundleFile, bundle);
     writeFileSync(caFile, 'nothing');
-    expect(await messagesOf()).toMatch(new RegExp(`${name(caFile)} holds no CA certificate`));
+    expect(await messagesOf()).toMatch(new RegExp(`${name(caFile)} contains no CA certificate`));
     rmSync(caFile);
     expect(await messagesOf()).toMatch(new RegExp(`${name(caFile)} does not exist`));
     writeFileSync(caFile, ca);

@@ -113,7 +113,7 @@ describe('a certificate is refused', () => {
   it('when there is silence, or anything but an answer, for 5 s', async () => {
     const silent = await serve(() => undefined);
     const garbage = await serve((socket) => socket.write('\0<event </event> t-x-c-t-r <event type="t-x-c-t">'));
-    const refused = { refused: 'the core said nothing for 5 s after the handshake' };
+    const refused = { refused: 'the core sent nothing for 5 s after the handshake' };
     expect(await Promise.all([connect(silent), connect(garbage)])).toEqual([refused, refused]);
   });
 });
@@ -124,9 +124,9 @@ describe('nothing is said of the certificate', () => {
     const hasty = await listen(createRawServer((socket) => socket.destroy()));
     const unavailable = (message: RegExp) => ({ code: 'unavailable', message: expect.stringMatching(message) });
     await expect(connect(await freePort())).rejects.toMatchObject(unavailable(/refuses connections/));
-    await expect(connect(mute)).rejects.toMatchObject(unavailable(/finishes no TLS handshake/));
-    await expect(connect(hasty)).rejects.toMatchObject(unavailable(/before it showed its certificate/));
-    await expect(devicesAt(hasty).roles('AA')).rejects.toMatchObject(unavailable(/before it showed/));
+    await expect(connect(mute)).rejects.toMatchObject(unavailable(/did not finish the TLS handshake/));
+    await expect(connect(hasty)).rejects.toMatchObject(unavailable(/before it presented its certificate/));
+    await expect(devicesAt(hasty).roles('AA')).rejects.toMatchObject(unavailable(/before it presented/));
   });
 
   it('by a server that dies after the handshake', async () => {
@@ -136,7 +136,7 @@ describe('nothing is said of the certificate', () => {
     });
     await expect(connect(port)).rejects.toMatchObject({
       code: 'unavailable',
-      message: expect.stringMatching(/does not listen any more/),
+      message: expect.stringMatching(/no longer listens/),
     });
   });
 
@@ -145,9 +145,9 @@ describe('nothing is said of the certificate', () => {
     const port = await serve(answering);
     const elsewhere = { streamingUrl: `tls://localhost:${port}` };
     await expect(connect(port, { caFile: other.ca.certificateFile })).rejects.toMatchObject(
-      upstream(/is not of our CA .*CORE_DATA_DIR/),
+      upstream(/is not from our CA .*CORE_DATA_DIR/),
     );
-    await expect(connect(port, elsewhere)).rejects.toMatchObject(upstream(/not made out to localhost/));
+    await expect(connect(port, elsewhere)).rejects.toMatchObject(upstream(/not issued to localhost/));
     const plain = await listen(createRawServer((socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n')));
     await expect(connect(plain)).rejects.toMatchObject(upstream(/does not speak TLS/));
   });

@@ -204,8 +204,8 @@ describe('enrollment', () => {
   it('keeps no certificate that is not what was asked for', async () => {
     const stranger = await testPki();
     for (const [input, words] of [
-      [{ otherKey: true }, /has another key than ours/],
-      [{ commonName: 'ada-doe' }, /is not made out to ada/],
+      [{ otherKey: true }, /has a different key/],
+      [{ commonName: 'ada-doe' }, /is not issued to ada/],
       [{ pki: stranger }, /is not signed by the CA of ca\.pem/],
     ] as const) {
       serve({ [SIGN]: signing(input) });
@@ -225,7 +225,7 @@ describe('enrollment', () => {
     serve({ [CONFIG]: config(xml) });
     expect(await failureOf(enrollment.rules(ADA))).toMatchObject({
       code: 'upstream',
-      message: expect.stringContaining('no rules for signing requests'),
+      message: expect.stringContaining('without rules for signing requests'),
     });
   });
 
@@ -249,13 +249,13 @@ describe('a refusal', () => {
     };
 
   it.each([
-    [CONFIG, 401, {}, 'forbidden', /refuses the name ada or its password/],
-    [SIGN, 401, {}, 'forbidden', /refuses the name ada or its password/],
+    [CONFIG, 401, {}, 'forbidden', /refused the username ada or its password/],
+    [SIGN, 401, {}, 'forbidden', /refused the username ada or its password/],
     [CONFIG, 429, { 'retry-after': '840' }, 'unavailable', /Try again in 14 minutes/],
     [SIGN, 429, {}, 'unavailable', /Try again later/],
     [SIGN, 403, {}, 'upstream', /does not allow us POST .*\(403\)/],
-    [SIGN, 500, {}, 'upstream', /fault of its own/],
-    [SIGN, 503, {}, 'unavailable', /is starting, or a part of it is away/],
+    [SIGN, 500, {}, 'upstream', /internal error/],
+    [SIGN, 503, {}, 'unavailable', /is starting, or a part of it is unavailable/],
     [SIGN, 200, {}, 'upstream', /not JSON/],
     [CONFIG, 302, { location: '/login' }, 'upstream', /redirect/],
     [CONFIG, 404, {}, 'upstream', /Correct CORE_ENROLLMENT_URL/],
@@ -281,7 +281,7 @@ describe('a refusal', () => {
         void response.writeHead(200, { 'content-type': 'text/plain;charset=UTF-8' }).end(text),
     });
     const failure = await failureOf(enrollment.enroll(ORDER));
-    expect(failure.message).toMatch(/with what is not JSON: Hello; you sent \*\*\* as \*\*\*$/);
+    expect(failure.message).toMatch(/with a body that is not JSON: Hello; you sent \*\*\* as \*\*\*$/);
   });
 
   it('is quoted without a short password that lies in the name and password as they are sent', async () => {

@@ -96,7 +96,7 @@ describe('the files of a core', () => {
   it.each([
     ['takserver.pem', 'expired', () => issue('takserver', ca, { from: inDays(-9), to: inDays(-2) }), /expired on 2/],
     ['svc_api.pem', 'of another CA', () => issue('svc_api', undefined), /is not signed by the CA in ca\.pem/],
-    ['ca.pem', 'no CA', async () => server, /holds no CA certificate/],
+    ['ca.pem', 'no CA', async () => server, /contains no CA certificate/],
   ] as const)('%s that is %s is critical', async (name, _, make, says) => {
     put(name, (await make()).pem);
     const { status, details } = await measured();
@@ -106,7 +106,7 @@ describe('the files of a core', () => {
 
   it('cut off, empty, absent, too large or no file at all are critical, each with its reason', async () => {
     truncateSync(join(files, 'takserver.pem'), 300);
-    expect(await verdict()).toEqual(['critical', 'takserver.pem holds no certificate.']);
+    expect(await verdict()).toEqual(['critical', 'takserver.pem contains no certificate.']);
     put('takserver.pem', server.pem.replace(/.{200}\n-----END/s, '\n-----END'));
     expect((await verdict())[1]).toMatch(/^takserver\.pem cannot be understood: it is cut off/);
     put('takserver.pem', server.pem.padEnd(300_000, '\n'));
@@ -114,10 +114,10 @@ describe('the files of a core', () => {
     rmSync(join(files, 'takserver.pem'));
     expect((await verdict())[1]).toBe('takserver.pem is missing.');
     execFileSync('mkfifo', [join(files, 'takserver.pem')]);
-    expect((await verdict())[1]).toBe('takserver.pem is no file.');
+    expect((await verdict())[1]).toBe("takserver.pem isn't a regular file.");
     rmSync(join(files, 'takserver.pem'));
     symlinkSync('/dev/zero', join(files, 'takserver.pem'));
-    expect((await verdict())[1]).toBe('takserver.pem is no file.');
+    expect((await verdict())[1]).toBe("takserver.pem isn't a regular file.");
   });
 
   it('of a core that was never started are missing, in one sentence', async () => {

@@ -179,7 +179,7 @@ describe('an answer that makes no sense', () => {
       'upstream',
       /\(401\): no way/,
     ],
-    ['nothing with 200', (_: unknown, r: Response) => r.end(), 'upstream', /with nothing/],
+    ['nothing with 200', (_: unknown, r: Response) => r.end(), 'upstream', /with an empty body/],
     [
       'JSON that ends too early',
       (_: unknown, r: Response) => r.writeHead(200, type).end('{"data":[{'),
@@ -198,7 +198,7 @@ describe('an answer that makes no sense', () => {
       'upstream',
       /data\.0\.expirationDate/,
     ],
-    ['no wrapper', (_: unknown, r: Response) => sendJson(r, [ada]), 'upstream', /another shape/],
+    ['no wrapper', (_: unknown, r: Response) => sendJson(r, [ada]), 'upstream', /unexpected shape/],
     [
       'a redirect',
       (_: unknown, r: Response) => r.writeHead(302, { location: 'https://elsewhere.example/x' }).end(),
@@ -210,19 +210,19 @@ describe('an answer that makes no sense', () => {
       'a fault',
       (_: unknown, r: Response) => sendJson(r, { status: 'INTERNAL', code: 6, message: `x${'y'.repeat(900)}` }, 500),
       'upstream',
-      /fault of its own .{200,400}\.\.\.$/,
+      /internal error .{200,400}\.\.\.$/,
     ],
     [
       'a part that is away',
       (_: unknown, r: Response) => sendJson(r, { status: 'NOT_FOUND', code: 0, message: 'm' }, 404),
       'unavailable',
-      /does not reach a part of itself/,
+      /can't reach a part of itself/,
     ],
     [
       'a proxy without a core',
       (_: unknown, r: Response) => sendPage(r, 502, 'Bad Gateway'),
       'unavailable',
-      /starting, or a part of it is away/,
+      /starting, or a part of it is unavailable/,
     ],
     [
       'a pause',
@@ -272,7 +272,7 @@ describe('an answer that makes no sense', () => {
     });
     expect(await failureOf(core.status())).toMatchObject({
       code: 'upstream',
-      message: expect.stringContaining('more than we read'),
+      message: expect.stringContaining('more than the size limit'),
     });
     await expect.poll(() => ended).toBe(true);
   });

@@ -73,10 +73,10 @@ describe('the policy', () => {
     const wrong = await failureOf(core.retention.changePolicy({ geochat: 7, cot: 30 }));
     expect([wrong.code, wrong.message]).toEqual([
       'upstream',
-      expect.stringContaining('was asked to keep cot at 30 and now has at 60 in force'),
+      expect.stringContaining('was asked to keep cot at 30 but now has at 60 in effect'),
     ]);
     const left = await failureOf(core.retention.changePolicy({ cot: null }));
-    expect(left.message).toContain('keep cot for ever (null) and now has at 60');
+    expect(left.message).toContain('keep cot forever (null) but now has at 60');
   });
 
   it('that is refused is told in the words of the core', async () => {
@@ -102,7 +102,7 @@ describe('the schedule', () => {
     const wrong = await failureOf(core.retention.changeSchedule('0 0 3 * * L?'));
     expect([wrong.code, wrong.message]).toEqual([
       'upstream',
-      expect.stringContaining('was asked for the schedule "0 0 3 * * L?" and has "-" in force'),
+      expect.stringContaining('was asked for the schedule "0 0 3 * * L?" but has "-" in effect'),
     ]);
   });
 
@@ -134,7 +134,7 @@ describe('runs', () => {
     expect(await core.retention.runs()).toBeUndefined();
     expect(await failureOf(core.retention.begin(ORDER))).toMatchObject({
       code: 'not_supported',
-      message: 'This core has no call that begins a run of retention: it runs by its schedule alone.',
+      message: "This core can't start a retention run on request. It runs only on its schedule.",
     });
   });
 
@@ -149,7 +149,7 @@ describe('runs', () => {
     serve({ [`POST ${RUNS}`]: fault(409, 4, 'run 7 is going on') });
     expect(await failureOf(core.retention.begin(ORDER))).toMatchObject({
       code: 'conflict',
-      message: 'A run of retention is going on already: run 7 is going on',
+      message: 'A retention run is already in progress: run 7 is going on',
     });
     serve({ [`POST ${RUNS}`]: fault(400, 2, `Invalid Request: ${'x\n'.repeat(9_000)}`) });
     const { code, message } = await failureOf(core.retention.begin(ORDER));

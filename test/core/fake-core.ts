@@ -171,7 +171,7 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
       async revoke(hash) {
         request();
         const found = find(hash);
-        if (found === undefined) throw new AppError('not_found', `The core knows no certificate ${hash}`);
+        if (found === undefined) throw new AppError('not_found', `The core has no certificate ${hash}`);
         found.revokedAt ??= now().toISOString();
         if (fake.writesList) listed.add(found.serial);
         if (fake.enforces) for (const [id, stream] of streams) if (stream.hash === hash) streams.delete(id);

@@ -101,7 +101,7 @@ export function fakeVacuum(): FakeVacuum {
     coreNotices: {
       async announce(text) {
         if (made.notices === undefined) return undefined;
-        if (!isNoticeText(text)) throw new AppError('invalid', 'The core does not tell this to its clients.');
+        if (!isNoticeText(text)) throw new AppError('invalid', 'The core did not send this notice to its clients.');
         made.notices.push(text);
         return made.clients;
       },

@@ -84,7 +84,7 @@ describe('a deactivation', () => {
     const device = world.core.enrolledByDevice('john', 'ANDROID-1');
     const other = world.core.enrolledByDevice('john-doe', 'ANDROID-2');
     const putBack = standIn(world.deps.core, 'certificates', (certificates) => async (username) => {
-      if (username === undefined) throw new AppError('upstream', 'The core answers with more than we read');
+      if (username === undefined) throw new AppError('upstream', 'The core answered with more than the size limit');
       return certificates(username);
     });
     await deactivate();

@@ -133,7 +133,7 @@ describe('a canary', () => {
   it('fails without a word on revocation when the core answers and does not sign, and is tried again after a minute', async () => {
     const certificate = await world.made('john');
     standIn(world.deps.coreEnrollment, 'enroll', () => async () => {
-      throw new AppError('upstream', 'The core has a fault of its own (500 for POST signClient/v2)');
+      throw new AppError('upstream', 'The core has an internal error (500 for POST signClient/v2)');
     });
     expect(await run()).toBe('failed');
     expect(await last()).toMatchObject({ ok: false, signed: false, problem: expect.stringContaining('500 for POST') });

@@ -379,7 +379,7 @@ describe('ldaps', () => {
       const { server, signIn } = await start({ tlsCaFile, withinMs: 3000 }, tls);
       await expect(signIn()).rejects.toMatchObject({
         code: 'unavailable',
-        message: expect.stringContaining('shows a certificate that is not trusted'),
+        message: expect.stringContaining('presents a certificate that is not trusted'),
       });
       expect(server.requests).toEqual([]);
     }

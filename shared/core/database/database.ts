@@ -1,4 +1,5 @@
-// The core's database as health sees it: statistics, sizes, the clock. Nothing here waits for a lock of the core.
+// Reads the core's database for health: statistics, sizes, the clock. Nothing here waits for a lock
+// of the core.
 
 import { AppError, codeOf } from '@holdfast/kit/app-error';
 import { parseDatabaseSize } from '@holdfast/kit/format';
@@ -32,17 +33,17 @@ const INSUFFICIENT_PRIVILEGE = '42501';
 /** Three ways to the same database. */
 export interface CoreConnections {
   run: RunSql;
-  /** For what may take long in a large database, so that nothing waits behind it. */
+  /** For slow queries on a large database, so that nothing waits behind them. */
   runSizes?: RunSql;
-  /** Connects anew each time. */
+  /** Opens a new connection each time. */
   runFresh?: RunSql;
 }
 
 const CONNECTED_FOR_MS = 2000;
-/** Kept connections live for five minutes, and until their last query ends. */
+/** Pooled connections live for five minutes, and until their last query ends. */
 const MAX_LIFETIME_MS = 330_000;
 
-/** Needs a role that may connect; to see the size of WAL it also needs `pg_monitor`. */
+/** Needs a role that can connect; to see the size of WAL it also needs `pg_monitor`. */
 export function coreDatabase({ run, runSizes = run, runFresh = run }: CoreConnections): CoreDatabase {
   let connectedMs = Number.NEGATIVE_INFINITY;
   let known: string | undefined;
@@ -55,8 +56,9 @@ export function coreDatabase({ run, runSizes = run, runFresh = run }: CoreConnec
   }
 
   /**
-   * Kept connections go on with the settings of their beginning: while some from before a change may live, a fresh one is asked. Rule
-   * `keptWhenRefused`: where no fresh one is let in, `connect` says so, and the kept one tells what it knows.
+   * Pooled connections keep the settings they started with. While some from before a change may
+   * live, a fresh connection is used. Rule `keptWhenRefused`: when no fresh one is accepted,
+   * `connect` reports it, and the pooled one returns what it has.
    */
   async function runCurrent<T>(read: (sql: Sql) => Promise<Current<T>>, kept = run): Promise<T> {
     const current = await kept(read);
@@ -190,7 +192,7 @@ async function readGeneral(sql: Sql) {
   return { found, inheritable: row.inheritable };
 }
 
-/** A role that may not look (rule `walUnreadable`) gets null; the module says so. */
+/** A role without the permission (rule `walUnreadable`) gets null; the module reports it. */
 async function readWalSize(sql: Sql): Promise<number | null> {
   try {
     const [row] = await sql<[{ bytes: number }]>`SELECT coalesce(sum(size), 0)::float8 AS bytes FROM pg_ls_waldir()`;
@@ -208,7 +210,10 @@ interface LossesRow {
   reason: string | null;
 }
 
-/** Rule `lossesUnreadable`: who may not look, or would have to wait for a lock, says nothing. */
+/**
+ * Rule `lossesUnreadable`: a role without the permission, or a query that would wait for a lock,
+ * returns nothing.
+ */
 async function hasEvent(sql: Sql, uid: string): Promise<boolean | 'locked'> {
   try {
     const [row] = await sql<{ found: boolean }[]>`SELECT EXISTS (SELECT FROM cot_router WHERE uid = ${uid}) AS found`;

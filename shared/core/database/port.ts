@@ -1,4 +1,4 @@
-// The core's database, read only: what health, preview and history want to know of it.
+// Defines read-only access to the core's database, for health, preview and history.
 
 export interface TableStatistics {
   schema: string;
@@ -8,20 +8,20 @@ export interface TableStatistics {
   /** ISO 8601; null when it never happened since the statistics were reset. */
   last_autovacuum: string | null;
   last_vacuum: string | null;
-  /** What ALTER TABLE ... SET gave it, by name: `autovacuum_enabled`. */
+  /** Table options set with ALTER TABLE ... SET, by name: `autovacuum_enabled`. */
   options: Record<string, string>;
 }
 
 export interface VacuumStatistics {
-  /** Every user table, the one with most dead rows first. */
+  /** Every user table, most dead rows first. */
   tables: TableStatistics[];
-  /** Settings of autovacuum in force, as `SHOW` prints them, by name. */
+  /** Effective autovacuum settings, as `SHOW` prints them, by name. */
   settings: Record<string, string>;
   /** Transactions since the oldest row that is not frozen; at two thousand million the server stops. */
   transaction_age: number;
 }
 
-/** Something that keeps dead rows from being removed. */
+/** A cause that keeps dead rows from being removed. */
 export interface VacuumHolder {
   kind: 'transaction' | 'prepared transaction' | 'replication slot';
   /** The pid, or the name as SQL quotes it. */
@@ -37,15 +37,18 @@ export interface DatabaseSize {
   total_bytes: number;
   /** Tables, indexes and TOAST of every user table. */
   live_bytes: number;
-  /** Tables that somebody holds locked (VACUUM FULL, say): their size is what the catalogue says, not the file's. */
+  /**
+   * Tables that are locked (by VACUUM FULL, for example): their size comes from the catalog, not
+   * from the file.
+   */
   locked_tables: string[];
   /** Null when the role may not see it. */
   wal_bytes: number | null;
   max_wal_bytes: number;
   archive_mode: string;
-  /** True when the last try to archive a piece of WAL failed. */
+  /** True when the last attempt to archive a WAL segment failed. */
   archive_failing: boolean;
-  /** True on a standby, and where writing was switched off. */
+  /** True on a standby, and when writing was switched off. */
   read_only: boolean;
   version: string;
 }
@@ -56,31 +59,42 @@ export interface EventLosses {
   /** ISO 8601: of the first and of the last of them. */
   began: string;
   ended: string;
-  /** Of the most of them. */
+  /** Reason for most of them. */
   reason: string;
 }
 
 /** Every call rejects within a few seconds when the server does not answer. */
 export interface CoreDatabase {
   vacuumStatistics(): Promise<VacuumStatistics>;
-  /** The oldest first, at most five; never the statement that asks. */
+  /** Oldest first, at most five; never the statement that asks. */
   vacuumHolders(): Promise<VacuumHolder[]>;
-  /** Where these settings come from, as they count for the owner of the database; one that the server does not know is left out. */
+  /**
+   * Where these settings come from, as they apply to the owner of the database; one that the server
+   * does not know is omitted.
+   */
   settingOrigins(names: readonly string[]): Promise<Record<string, SettingOrigin>>;
   server(): Promise<ServerFacts>;
   size(): Promise<DatabaseSize>;
-  /** `unknown` where nobody keeps such a list, as in a release, or where the role may not read it. */
+  /** `unknown` when there is no such list, as in a release, or the role may not read it. */
   eventLosses(): Promise<EventLosses | 'none' | 'unknown'>;
-  /** Whether an event of that uid is in the table `cot_router`; `locked` while somebody holds the table (VACUUM FULL, say). */
+  /**
+   * True when an event of that uid is in the table `cot_router`; `locked` while the table is locked
+   * (by VACUUM FULL, for example).
+   */
   hasEvent(uid: string): Promise<boolean | 'locked'>;
-  /** Opens a new connection, as a client would; asked again within two seconds it takes the last success for granted. */
+  /**
+   * Opens a new connection, as a client would; a call within two seconds reuses the last success.
+   */
   connect(): Promise<void>;
   /** The server's clock, in milliseconds since 1970. */
   clockMs(): Promise<number>;
   version(): Promise<string>;
 }
 
-/** What the server of the core's database does with writes and with WAL: what loses data, and what fills its disk. */
+/**
+ * How the server of the core's database handles writes and WAL: what can lose data, and what fills
+ * its disk.
+ */
 export interface ReplicationSlot {
   /** As SQL quotes it. */
   name: string;
@@ -93,9 +107,12 @@ export interface ReplicationSlot {
 
 export interface WalArchive {
   mode: string;
-  /** The first word of archive_command, or archive_library: the rest may hold a password. Empty when nothing is set. */
+  /**
+   * The first word of archive_command, or archive_library: the rest may contain a password. Empty
+   * when nothing is set.
+   */
   command: string;
-  /** True when the last try failed. */
+  /** True when the last attempt failed. */
   failing: boolean;
   failed_wal: string | null;
   /** ISO 8601. */
@@ -103,7 +120,7 @@ export interface WalArchive {
   archived_at: string | null;
 }
 
-/** A setting as it counts for the owner of the database. */
+/** A setting as it applies to the owner of the database. */
 export interface ServerSetting {
   /** As `SHOW` prints it. */
   value: string;
@@ -111,12 +128,12 @@ export interface ServerSetting {
 }
 
 export interface ServerFacts {
-  /** Who asks, the database and its owner, as SQL quotes them. */
+  /** The current role, the database and its owner, as SQL quotes them. */
   role: string;
   database: string;
   owner: string;
   standby: boolean;
-  /** The one that keeps most WAL first. */
+  /** Most retained WAL first. */
   slots: ReplicationSlot[];
   archive: WalArchive;
   wal_keep_bytes: number;
@@ -136,13 +153,16 @@ export const WATCHED_SETTINGS = [
 ] as const;
 
 /**
- * Where the value of a setting of PostgreSQL comes from, and the commands that take it back there.
- * As pg_settings and pg_db_role_setting tell. Names of roles and databases are quoted as SQL wants them.
+ * The source of a PostgreSQL setting, and the commands that reset it there, as pg_settings and
+ * pg_db_role_setting report. Role and database names are quoted for SQL.
  */
 export interface SettingOrigin {
-  /** `database` and `role` for ALTER DATABASE and ALTER ROLE; else the word of pg_settings, such as `command line`. */
+  /**
+   * `database` and `role` for ALTER DATABASE and ALTER ROLE; else the term of pg_settings, such as
+   * `command line`.
+   */
   source: string;
-  /** Of a configuration file; null when it is none, or when the role may not see it. */
+  /** The configuration file; null when there is none, or when the role may not see it. */
   file: string | null;
   line: number | null;
   role: string | null;

@@ -1,5 +1,5 @@
-// What the server of the core's database does with writes and with WAL, read as a role that may little: what it may not see
-// is null.
+// Reads how the database server handles writes and WAL, as a role with few permissions: anything it
+// may not see is null.
 
 import { parseDatabaseSize } from '@holdfast/kit/format';
 import type { Sql } from '@holdfast/kit/postgres';
@@ -84,14 +84,18 @@ async function readSlots(sql: Sql): Promise<ReplicationSlot[]> {
     FROM pg_replication_slots ORDER BY retained_bytes DESC NULLS LAST, slot_name LIMIT 20`;
 }
 
-/** What keeps dead rows from being removed: the oldest transactions, prepared ones, and replication slots. */
+/**
+ * Finds what keeps dead rows from being removed: the oldest transactions, prepared ones, and
+ * replication slots.
+ */
 interface HolderRow extends Omit<VacuumHolder, 'since'> {
   since_ms: number | null;
 }
 
 /**
- * Transactions of another database hold nothing up here; what a standby reads does (walsender), whatever its database. A vacuum
- * holds up no other one. The statement that asks has a transaction too and is left out.
+ * Transactions of another database have no effect here; a standby's reads do (walsender), whatever
+ * their database. A vacuum blocks no other one. The statement that asks also has a transaction and
+ * is excluded.
  */
 export async function readVacuumHolders(sql: Sql): Promise<VacuumHolder[]> {
   const rows = await sql<HolderRow[]>`

@@ -1,11 +1,12 @@
-// Settings of a PostgreSQL server as they count for the owner of the database, and where they come from: what ALTER DATABASE
-// and ALTER ROLE have set is unknown to a connection that was open before, and to every other role.
+// Reads PostgreSQL settings as they apply to the owner of the database, and their source. A
+// connection does not see ALTER DATABASE and ALTER ROLE commands that came after it, and no role
+// sees those of another.
 
 import type { Sql } from '@holdfast/kit/postgres';
 import type { ServerSetting, SettingOrigin } from './port.ts';
 
 export interface OverridesRow {
-  /** JSON of what was set for whom, the more specific one last; null when there is none. */
+  /** JSON of the settings per role, the more specific one last; null when there is none. */
   overrides: string | null;
 }
 
@@ -16,7 +17,9 @@ interface Override {
   of_database: boolean;
 }
 
-/** A column `overrides`: of the owner of this database, as which the core works, and of everybody. */
+/**
+ * A column `overrides`: of the owner of this database, which is the core's role, and of everyone.
+ */
 export const overrides = (sql: Sql) => sql`
   (SELECT json_agg(json_build_object('settings', s.setconfig, 'role', quote_ident(r.rolname),
       'database', CASE WHEN s.setdatabase <> 0 THEN quote_ident(d.datname) END,
@@ -48,7 +51,10 @@ export interface InheritableRow {
   inheritable: string;
 }
 
-/** A column `inheritable`: what ALTER DATABASE and ALTER ROLE have set for whoever asks. A connection knows what stood there when it was opened. */
+/**
+ * A column `inheritable`: settings from ALTER DATABASE and ALTER ROLE for the current role. A
+ * connection has those from when it was opened.
+ */
 export const inheritable = (sql: Sql) => sql`
   (SELECT coalesce(json_agg(s.setconfig ORDER BY s.setrole, s.setdatabase), '[]')
     FROM pg_db_role_setting AS s
@@ -56,7 +62,7 @@ export const inheritable = (sql: Sql) => sql`
       AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
   )::text AS inheritable`;
 
-/** What was found on a connection, and what it could have inherited by then. */
+/** The values on a connection, and those it could have inherited by then. */
 export interface Current<T> extends InheritableRow {
   found: T;
 }
@@ -91,7 +97,7 @@ export async function readServerSettings(
   return { found: { settings, pending }, inheritable: rows[0]?.inheritable ?? '[]' };
 }
 
-/** The names are our own words and need no quotes. */
+/** The names are our own constants and need no quotes. */
 function namesOf(names: readonly string[]): string {
   return `{${names.join()}}`;
 }
@@ -100,7 +106,7 @@ function settingOf({ value, source, file, line, role, database }: SettingRow): S
   return { value: value ?? '', origin: { ...ownOverride(source, role, database), file, line } };
 }
 
-/** What was set for the role that asks, not for the owner. */
+/** Set for the current role, not for the owner. */
 function ownOverride(
   source: string,
   role: string,
@@ -114,7 +120,7 @@ function ownOverride(
 const OF_ALTER_SYSTEM = 'postgresql.auto.conf';
 const RELOAD = 'SELECT pg_reload_conf();';
 
-/** In words, behind the value: `by ALTER SYSTEM`. */
+/** A phrase after the value: `by ALTER SYSTEM`. */
 export function formatOrigin(origin: SettingOrigin | undefined): string {
   if (origin === undefined) return 'from nobody knows where';
   const { source, file, line, role, database } = origin;
@@ -127,8 +133,8 @@ export function formatOrigin(origin: SettingOrigin | undefined): string {
 }
 
 /**
- * The command that takes a value back. `wanted`: what is set where there is nothing to take back; `variable`: the setting of
- * Holdfast that becomes a start flag, if one does.
+ * The command that resets a value. `wanted`: the value to set when there is nothing to reset;
+ * `variable`: the Holdfast setting that becomes a start flag, if one does.
  */
 export function takenBack(
   name: string,
@@ -148,7 +154,7 @@ export function takenBack(
       : `Remove ${name} from ${file}, line ${line}, then ${RELOAD}`;
   if (source === 'command line')
     return variable === undefined
-      ? `Remove the flag -c ${name}=... from the start of the server, and restart it.`
+      ? `Remove the flag -c ${name}=... from the server's start command, and restart the server.`
       : `Restart the server with the stack (scripts/stop.sh and scripts/start.sh, with containers docker compose up -d), so that ${variable} becomes its flag.`;
   return set;
 }

@@ -1,18 +1,24 @@
-// How large the tables of a database are, as SQL that waits for no lock: what is locked exclusively (VACUUM FULL, REINDEX, TRUNCATE)
-// is as large as the catalogue says, for measuring its files would wait. Whoever waits for such a lock blocks us too, so waiting ones count.
+// Measures the tables of a database with SQL that waits for no lock: for exclusively locked tables
+// (VACUUM FULL, REINDEX, TRUNCATE) it uses the catalog, because measuring their files would wait. A
+// waiting exclusive lock blocks us too, so those count.
 
 import { codeOf } from '@holdfast/kit/app-error';
 import type { Sql } from '@holdfast/kit/postgres';
 
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** The tables of pg_stat_user_tables without what that view collects for their indexes, which takes longer than all the rest. */
+/**
+ * The tables of pg_stat_user_tables without that view's index statistics, which take longer than
+ * everything else.
+ */
 export const fromUserTables = (sql: Sql) => sql`
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind IN ('r', 't', 'm', 'p')
     AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_toast'`;
 
-/** Two parts of a WITH: `own`, every user table with its `is_locked`, and `locked`, which that needs. */
+/**
+ * Two parts of a WITH: `own`, every user table with its `is_locked`, and `locked`, which it needs.
+ */
 export const withOwnTables = (sql: Sql) => sql`
   locked AS MATERIALIZED (
     SELECT coalesce(i.indrelid, l.relation) AS relation
@@ -33,7 +39,7 @@ export const bytesOfOwn = (sql: Sql) => sql`
     WHERE p.oid IN (own.oid, own.reltoastrelid) OR i.indrelid IN (own.oid, own.reltoastrelid)
   ) ELSE pg_total_relation_size(own.oid) END)`;
 
-/** A lock that was taken between looking for locks and measuring is seen the second time. */
+/** A lock taken between the check and the measurement is seen the second time. */
 export async function seeingLocks<T>(measure: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

@@ -1,16 +1,23 @@
-// A figure from a large table that may take only so long: the server stops what takes longer, and what has to wait for a lock.
+// Counts rows of large tables within a time limit: the server cancels statements that take longer
+// or wait for a lock.
 
 import { codeOf } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
 
-/** Of a statement that was stopped, and of one that did not get its lock. */
+/** SQLSTATE of a canceled statement, and of one that did not get its lock. */
 const NOT_IN_TIME = new Set(['57014', '55P03']);
 
 export interface Figures {
-  /** One statement, which may take all the time that is left; undefined when it was not there in time. */
+  /**
+   * One statement, which may use all the time that is left; undefined when it did not finish in
+   * time.
+   */
   ask<T>(question: (sql: TransactionSql) => Promise<T>): Promise<T | undefined>;
-  /** All rows of that table, as the catalogue and the statistics have them; waits for no lock, and always answers. */
+  /**
+   * Total rows of that table, from the catalog and the statistics; waits for no lock, and always
+   * returns.
+   */
   rowsOf(table: string): Promise<number>;
 }
 
@@ -26,7 +33,8 @@ export function figuresWithin(run: RunSql, withinMs: number): Figures {
           sql.begin('READ ONLY', async (tx) => {
             const left = Math.floor(until - performance.now());
             if (left <= 0) return undefined;
-            // Plans for these very values: how far back a limit lies decides which one is good. Compiling one takes longer than it saves.
+            // Plans for these exact values: the age limit decides which one is good. Compiling one
+            // takes longer than it saves.
             await tx`SELECT set_config('statement_timeout', ${String(left)}, true),
               set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true)`;
             return question(tx);
@@ -51,7 +59,7 @@ interface Waiting {
   fail(error: unknown): void;
 }
 
-/** In the order in which they come, each as soon as one of the connections is free: many figures need no more, where each is a new one. */
+/** Runs in order, each as soon as a connection is free: most callers need only one. */
 function onFewConnections(run: RunSql): RunSql {
   const waiting: Waiting[] = [];
   let connections = 0;
@@ -68,7 +76,7 @@ function onFewConnections(run: RunSql): RunSql {
       for (const each of waiting.splice(0)) each.fail(error);
     } finally {
       connections--;
-      // Some may have come while it was being closed.
+      // Some may have arrived while it was closing.
       if (waiting.length > 0) void connection();
     }
   }

@@ -1,5 +1,6 @@
-// The core as somebody with a client certificate finds it: Node's own TLS client with the keys that we keep, CoT in XML on the
-// stream, and the question for the roles on 8443. Connections are held by a random id, for two minutes at most.
+// Connects to the core with client certificates that we hold: Node's own TLS client, CoT in XML on
+// the stream, and the query for the roles on 8443. Connections are held by a random id, for two
+// minutes at most.
 
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -18,14 +19,16 @@ const MAX_LENGTH = 64 * 1024;
 const rolesSchema = z.array(z.string());
 
 /**
- * A release that has not restarted since its revocation list changed still completes the handshake of a revoked certificate, and
- * answers each request with this page. Seen on 5.7; matched as a whole, because every other 500 is a fault and proves nothing.
+ * A release that has not restarted since its revocation list changed still completes the handshake
+ * of a revoked certificate, and answers each request with this page. Seen on 5.7; matched as a
+ * whole, because every other 500 is a fault and proves nothing.
  */
 const REVOKED_PAGE = /(?:^|[>\s])Exception performing TAK Server authentication\.?(?=[<\s]|$)/;
 
 /**
- * What 8443 says of whoever asks with a client certificate, on a connection of its own.
- * Undefined when the core refuses the certificate. Rejects with Refused when it ends the connection without an answer; else an AppError.
+ * Returns the roles that 8443 reports to a client certificate, on a connection of its own.
+ * Undefined when the core refuses the certificate. Rejects with Refused when it closes the
+ * connection without a response; else with an AppError.
  */
 export async function askRoles(socket: TLSSocket, place: DevicePlace): Promise<string[] | undefined> {
   const timer = setTimeout(
@@ -43,7 +46,7 @@ export async function askRoles(socket: TLSSocket, place: DevicePlace): Promise<s
     if (statusCode === 500 && body !== undefined && isRevokedPage(body)) return undefined;
     const parsed = statusCode === 200 ? rolesSchema.safeParse(jsonOf(body)) : undefined;
     if (parsed?.success !== true)
-      throw new AppError('upstream', `The core at ${place.name} answers ${PATH} with ${statusCode} and no roles.`);
+      throw new AppError('upstream', `The core at ${place.name} answered ${PATH} with ${statusCode} and no roles.`);
     return parsed.data;
   } finally {
     clearTimeout(timer);
@@ -61,7 +64,7 @@ async function answerOf(socket: TLSSocket, place: DevicePlace): Promise<Incoming
     return response;
   } catch (error) {
     if (error instanceof AppError) throw error;
-    // What is no HTTP is no refusal.
+    // A response that isn't HTTP is no refusal.
     if ((codeOf(error) ?? '').startsWith('HPE_'))
       throw new AppError('upstream', `The core at ${place.name} does not answer as a web server.`, { cause: error });
     throw await whyEnded(place, error);
@@ -80,18 +83,18 @@ async function textOf(response: IncomingMessage, { name }: DevicePlace): Promise
     return text;
   } catch (error) {
     if (error instanceof AppError) throw error;
-    throw new AppError('unavailable', `The core at ${name} ended the connection in the middle of its answer.`, {
+    throw new AppError('unavailable', `The core at ${name} closed the connection in the middle of its response.`, {
       cause: error,
     });
   }
 }
 
-/** Judged by the page itself: its content type says JSON when JSON was asked for. */
+/** Matched by the page's body: its content type claims JSON when JSON was requested. */
 function isRevokedPage(text: string): boolean {
   return /^\s*<(?:!doctype html|html)/i.test(text) && REVOKED_PAGE.test(text);
 }
 
-/** Undefined for what is no JSON. */
+/** Undefined for anything but JSON. */
 function jsonOf(text: string | undefined): unknown {
   try {
     return text === undefined ? undefined : JSON.parse(text);
@@ -103,10 +106,10 @@ function jsonOf(text: string | undefined): unknown {
 export interface CoreDevicesOptions {
   apiUrl: string | undefined;
   streamingUrl: string | undefined;
-  /** Read anew each time. */
+  /** Read again each time. */
   caFile: string;
   clientKeys: Pick<ClientKeys, 'read'>;
-  /** How long a connection that nobody closes stays open; default two minutes. */
+  /** How long a connection stays open when no caller closes it; default two minutes. */
   heldForMs?: number;
 }
 
@@ -124,7 +127,7 @@ export class TlsCoreDevices implements CoreDevices {
   readonly #clientKeys: CoreDevicesOptions['clientKeys'];
   readonly #heldForMs: NonNullable<CoreDevicesOptions['heldForMs']>;
   readonly #held = new Map<string, DeviceStream>();
-  /** Those that are not met yet, too. */
+  /** Includes those that are not accepted yet. */
   #open = 0;
 
   constructor(options: CoreDevicesOptions) {
@@ -137,7 +140,7 @@ export class TlsCoreDevices implements CoreDevices {
 
   async #keyOf(hash: string): Promise<KeptKey> {
     const key = await this.#clientKeys.read(hash);
-    if (key === undefined) throw new AppError('not_found', `No key is kept for the certificate ${hash}.`);
+    if (key === undefined) throw new AppError('not_found', `There is no stored key for the certificate ${hash}.`);
     return key;
   }
 
@@ -163,7 +166,7 @@ export class TlsCoreDevices implements CoreDevices {
       }
       if (stream.ended !== undefined) throw await whyEnded(place, stream.ended.error);
       stream.close();
-      return { refused: `the core said nothing for ${MET_WITHIN_MS / 1000} s after the handshake` };
+      return { refused: `the core sent nothing for ${MET_WITHIN_MS / 1000} s after the handshake` };
     } catch (error) {
       if (error instanceof Refused) return { refused: error.message };
       throw error;
@@ -185,7 +188,7 @@ export class TlsCoreDevices implements CoreDevices {
   async connect(hash: string): Promise<Met> {
     const place = placeOf(this.#streamingUrl, 'CORE_STREAMING_URL', STREAMING_PORT);
     if (this.#open >= MAX_HELD)
-      throw new AppError('unavailable', `${MAX_HELD} connections to the core are open already. Try again later.`);
+      throw new AppError('unavailable', `There are already ${MAX_HELD} open connections to the core. Try again later.`);
     this.#open += 1;
     return this.#connected(place, hash);
   }
@@ -196,7 +199,7 @@ export class TlsCoreDevices implements CoreDevices {
 
   async send(connection: string, event: string): Promise<void> {
     if (this.#held.get(connection)?.send(event) !== true)
-      throw new AppError('unavailable', 'The connection to the core has ended.');
+      throw new AppError('unavailable', 'The connection to the core has closed.');
   }
 
   async received(connection: string, uid: string, withinMs: number): Promise<number | undefined> {
@@ -210,7 +213,7 @@ export class TlsCoreDevices implements CoreDevices {
 
 function placeOf(url: string | undefined, variable: string, usual: number): DevicePlace {
   if (url === undefined)
-    throw new AppError('unavailable', `The core cannot be asked for this. Remedy: set ${variable}.`);
+    throw new AppError('unavailable', `The core cannot be called for this. Remedy: set ${variable}.`);
   const { hostname, port } = new URL(url);
   return { name: url, host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) };
 }
@@ -222,7 +225,7 @@ async function readAuthority(file: string): Promise<string> {
     const why = codeOf(error) ?? messageOf(error);
     throw new AppError(
       'unavailable',
-      `The CA certificate of the core cannot be read from ${file} (${why}). Remedy: let CORE_DATA_DIR be the directory of the core.`,
+      `The CA certificate of the core cannot be read from ${file} (${why}). Remedy: set CORE_DATA_DIR to the directory of the core.`,
       { cause: error },
     );
   }

@@ -1,4 +1,4 @@
-// Enrollment at the core's 8446: name and password, and a key made here, become a certificate.
+// Enrolls at the core's port 8446: name, password and a new key become a certificate.
 
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ import { type CoreCalls, CorePort, WITHIN_MS } from '../request.ts';
 import type { CoreEnrollment, CoreTokenAnswer, CoreTokenOrder, EnrolledCertificate, EnrollmentOrder } from './port.ts';
 import type { NameEntry } from './signing-rules.ts';
 
-/** Base64 without header lines; some cores send them. */
+/** Base64 without header lines; some cores send them anyway. */
 const certificate = z.string().transform((text, issues) => {
   try {
     return new X509Certificate(Buffer.from(text.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64'));
@@ -24,9 +24,9 @@ const certificate = z.string().transform((text, issues) => {
 const CA_MEMBER = /^ca(\d{1,3})$/;
 
 /**
- * What the core has signed, held against what was asked for: the key is ours, the name is the user's, the issuer is the CA that
- * we trust.
- * `signedCert`, `ca0`, `ca1`, ..., of which two may be the same.
+ * Checks the core's signed response against the request: the key is ours, the name is the user's,
+ * the issuer is the CA that we trust. `signedCert`, `ca0`, `ca1`, ..., of which two may be the
+ * same.
  */
 export const signedAnswer = z.looseObject({ signedCert: certificate }).transform((read, issues) => {
   const above: X509Certificate[] = [];
@@ -46,16 +46,19 @@ export interface Expected {
   authorities: readonly X509Certificate[];
 }
 
-/** What is wrong with the certificate, as a predicate of it; undefined when nothing is. */
+/** The fault of the certificate, as a predicate; undefined when there is none. */
 export function faultOf(signed: X509Certificate, { username, publicKey, authorities }: Expected): string | undefined {
-  if (!signed.publicKey.export({ type: 'spki', format: 'der' }).equals(publicKey)) return 'has another key than ours';
+  if (!signed.publicKey.export({ type: 'spki', format: 'der' }).equals(publicKey)) return 'has a different key';
   const names = [signed.toLegacyObject().subject.CN].flat();
-  if (names.length !== 1 || nameKey(names[0] ?? '') !== nameKey(username)) return `is not made out to ${username}`;
+  if (names.length !== 1 || nameKey(names[0] ?? '') !== nameKey(username)) return `is not issued to ${username}`;
   if (!authorities.some((each) => isIssuedBy(signed, each))) return 'is not signed by the CA of ca.pem';
   return undefined;
 }
 
-/** The issuer, its issuer and so on, as far as they are among these; each once, in whatever order they came. */
+/**
+ * The issuer, its issuer and so on, as far as they are among these; each once, in whatever order
+ * they came.
+ */
 export function chainOf(signed: X509Certificate, among: readonly X509Certificate[]): X509Certificate[] {
   const chain: X509Certificate[] = [];
   const next = (of: X509Certificate): X509Certificate | undefined =>
@@ -75,27 +78,31 @@ const CONNECTIONS = 4;
 const MAX_BYTES = 256 * 1024;
 const LOOPBACK = /^127\./;
 /**
- * Rule `ownAddress`: 8446 locks an address out after wrong passwords. A core on this machine sees people who use it from here
- * (a tunnel, a browser, a test) at 127.0.0.1; what they mistype must not keep us out, so we come from another address.
+ * Rule `ownAddress`: 8446 locks an address after wrong passwords. A core on this machine sees local
+ * people (a tunnel, a browser, a test) at 127.0.0.1; their typing mistakes must not lock us out, so
+ * we use another source address.
  */
 const OUR_ADDRESS = '127.0.0.2';
 
 const REFUSED_TOKEN = JSON.stringify({
   error: 'invalid_grant',
-  error_description: 'The core refuses the name or the password.',
+  error_description: 'The core refused the username or the password.',
 });
 
 export interface HttpEnrollmentOptions {
   /** CORE_ENROLLMENT_URL. */
   url: string;
-  /** CORE_DATA_DIR: in `certs/files` lies `ca.pem`. */
+  /** CORE_DATA_DIR: `ca.pem` is in `certs/files`. */
   dataDir: string;
   now?: () => Date;
 }
 
 type Credentials = Omit<EnrollmentOrder, 'clientUid'>;
 
-/** The certificate of 8446 may be publicly trusted, so that phones take it; what it signs must be of the CA in `ca.pem`. */
+/**
+ * The certificate of 8446 may be publicly trusted, so that devices accept it; certificates that it
+ * signs must come from the CA in `ca.pem`.
+ */
 export class HttpEnrollment implements CoreEnrollment {
   readonly #now: NonNullable<HttpEnrollmentOptions['now']>;
   readonly #port: CorePort;
@@ -105,7 +112,7 @@ export class HttpEnrollment implements CoreEnrollment {
     this.#port = new CorePort({
       url,
       variable: 'CORE_ENROLLMENT_URL',
-      name: 'The enrollment of the core',
+      name: "The core's enrollment service",
       dataDir,
       trust: 'public',
       connections: CONNECTIONS,
@@ -125,7 +132,7 @@ export class HttpEnrollment implements CoreEnrollment {
   #refusal(what: string, answer: Answer, credentials: Credentials): AppError {
     if (answer.status !== 401) return this.#port.failure(what, answer, this.#secretsOf(credentials));
     const name = foreignWords(credentials.username, []);
-    return new AppError('forbidden', `The core refuses the name ${name} or its password`);
+    return new AppError('forbidden', `The core refused the username ${name} or its password`);
   }
 
   async #entries(calls: CoreCalls, credentials: Credentials): Promise<NameEntry[]> {
@@ -138,11 +145,11 @@ export class HttpEnrollment implements CoreEnrollment {
     if (answer.status !== 200) throw this.#refusal(what, answer, credentials);
     const { readSigningRules } = await import('./signing-rules.ts');
     const read = answer.kind === 'text' ? readSigningRules(answer.text) : undefined;
-    if (read === undefined) throw this.#port.wrong(`answers ${what} with no rules for signing requests`);
+    if (read === undefined) throw this.#port.wrong(`answered ${what} without rules for signing requests`);
     return read;
   }
 
-  /** A request that has what the rules ask for. */
+  /** A request that satisfies the rules. */
   async #requestFor(credentials: Credentials, wanted: readonly NameEntry[]) {
     const { signingRequest } = await import('./signing-request.ts');
     return signingRequest(credentials.username, wanted).catch((error: unknown) => {
@@ -164,7 +171,8 @@ export class HttpEnrollment implements CoreEnrollment {
     const what = `POST ${TLS}/signClient/v2`;
     const answer = await calls.ask('POST', `${TLS}/signClient/v2`, {
       query: { clientUid, version: '3' },
-      // As the clients of this field send it; a form would be read by the server before the core sees it.
+      // As the clients of this field send it; the server would parse a form before the core sees
+      // it.
       headers: { ...this.#basic(credentials), 'content-type': 'text/plain;charset=UTF-8' },
       body: request,
       maxBytes: MAX_BYTES,
@@ -174,11 +182,11 @@ export class HttpEnrollment implements CoreEnrollment {
     const { signed, above } = calls.read(what, answer, signedAnswer);
     const { authorities } = await this.#port.connections.current();
     const fault = faultOf(signed, { username, publicKey, authorities });
-    if (fault !== undefined) throw this.#port.wrong(`has signed a certificate that ${fault}`);
+    if (fault !== undefined) throw this.#port.wrong(`signed a certificate that ${fault}`);
     return {
       hash: signed.fingerprint256,
       serial: serialIn(signed.serialNumber) ?? '',
-      // Its begin lies before, for devices whose clock is behind.
+      // It starts earlier, for devices whose clock is behind.
       issuedAt: this.#now().toISOString(),
       expiresAt: signed.validToDate.toISOString(),
       certificatePem: pemOf(signed),
@@ -188,7 +196,7 @@ export class HttpEnrollment implements CoreEnrollment {
   }
 
   async token({ username, password, further }: CoreTokenOrder): Promise<CoreTokenAnswer> {
-    // Written anew: core and we must not read the same bytes as two different names.
+    // Re-encoded: the core and we must not read the same bytes as two different names.
     const form = new URLSearchParams([
       ['grant_type', 'password'],
       ['username', username],
@@ -202,16 +210,16 @@ export class HttpEnrollment implements CoreEnrollment {
       secrets: [password],
     });
     const { status, json, text: given, tokenCookies: cookies } = answer;
-    // Locked out there would be we, not the client.
+    // A lockout would hit us, not the client.
     if (status === 429 || status === 404 || status >= 500)
       throw this.#port.failure('POST /oauth/token', answer, [password]);
     if (json !== undefined) return { status, json: given, cookies };
     // A release refuses with an empty body or a page, our own core with JSON.
     if (status === 401) return { status, json: REFUSED_TOKEN, cookies: [] };
-    throw this.#port.wrong('answers POST /oauth/token with no JSON');
+    throw this.#port.wrong('answered POST /oauth/token without JSON');
   }
 
-  /** Ends the kept connections. */
+  /** Closes the pooled connections. */
   close(): Promise<void> {
     return this.#port.connections.close();
   }
@@ -222,7 +230,7 @@ function mustFitBasic(username: string): void {
   if (!/[:\p{Cc}]/u.test(username)) return;
   throw new AppError(
     'invalid',
-    `The core takes no name with a colon or a control character (${JSON.stringify(username.slice(0, 80))}): nobody of that name can enroll. Give the account another name at the provider.`,
+    `The core accepts no username with a colon or a control character (${JSON.stringify(username.slice(0, 80))}), so that person cannot enroll. Rename the account at the identity provider.`,
   );
 }
 

@@ -1,4 +1,5 @@
-// A fresh key with its signing request (PKCS#10). The library for it is large: this file is loaded at the first enrollment.
+// Creates a key with its signing request (PKCS#10). Its library is large, so this file is loaded at
+// the first enrollment.
 
 import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
@@ -17,7 +18,7 @@ export interface SigningRequest {
   keyPem: string;
 }
 
-/** The subject has exactly these entries, and the name. Throws for an entry of a kind that no name has. */
+/** The subject has exactly these entries, and the name. Throws for an unknown kind of entry. */
 export async function signingRequest(username: string, entries: readonly NameEntry[]): Promise<SigningRequest> {
   const keys = await webcrypto.subtle.generateKey(KEY, true, ['sign', 'verify']);
   const subject: JsonNameParams = [...entries, { name: 'CN', value: username }].map(({ name, value }) => ({
@@ -40,7 +41,7 @@ export async function signingRequest(username: string, entries: readonly NameEnt
   };
 }
 
-/** Of 64 characters, as PEM has them. */
+/** Lines of 64 characters, as PEM requires. */
 function lines(base64: string): string {
   return base64.match(/.{1,64}/g)?.join('\n') ?? '';
 }

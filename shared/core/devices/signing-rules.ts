@@ -1,5 +1,5 @@
-// What the core wants in the subject of a signing request beside the common name: `tls/config`, an XML document. Loaded at the
-// first enrollment.
+// Parses the core's rules for the subject of a signing request: `tls/config`, an XML document.
+// Loaded at the first enrollment.
 
 import { DOMParser } from '@xmldom/xmldom';
 
@@ -10,7 +10,7 @@ export interface NameEntry {
 
 const MAX_ENTRIES = 20;
 
-/** In their order. Undefined for what is no such document; one with a document type is none. */
+/** In order. Undefined for any other document, or one with a document type. */
 export function readSigningRules(text: string): NameEntry[] | undefined {
   if (text.includes('<!DOCTYPE')) return undefined;
   try {

@@ -1,11 +1,12 @@
-// A held connection to the stream: what has come on it, pings and their answers. It ends by itself.
+// Holds one connection to the stream: incoming events, pings and their replies. It closes by
+// itself.
 
 import type { TLSSocket } from 'node:tls';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 
 /**
- * CoT events out of what comes on a stream: `<event` to `</event>`, whatever stands between them. Nothing of it is believed;
- * only the type and the uid are looked at, and only the start of an event is kept.
+ * Extracts CoT events from a stream: `<event` to `</event>`, whatever is between them. Only the
+ * type and the uid are read, and only the start of an event is kept.
  */
 export interface ArrivingEvent {
   type: string;
@@ -13,7 +14,7 @@ export interface ArrivingEvent {
 }
 
 export interface ArrivingEvents {
-  /** The events that end in this piece. Throws when one gets too long. */
+  /** The events that end in this chunk. Throws when one gets too long. */
   read(text: string): ArrivingEvent[];
 }
 
@@ -26,10 +27,10 @@ const ATTRIBUTE = /\s+([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/y;
 const BLANK_OR_END = /[\s/>]/;
 
 export function arrivingEvents(longest = MAX_LENGTH): ArrivingEvents {
-  /** The beginning of the event that is coming; undefined between events. */
+  /** The start of the incoming event; undefined between events. */
   let begun: string | undefined;
   let length = 0;
-  /** Too little of something to know what it is. */
+  /** Too few bytes to recognize it. */
   let rest = '';
 
   function append(text: string): string {
@@ -81,7 +82,7 @@ function startIn(text: string): number | undefined {
   return undefined;
 }
 
-/** What may become a start when more comes. */
+/** May become a start when more bytes arrive. */
 function half(text: string): string {
   const at = text.lastIndexOf('<');
   return at >= 0 && START.startsWith(text.slice(at)) ? text.slice(at) : '';
@@ -104,7 +105,7 @@ export class DeviceStream {
   readonly #onEnd: () => void;
   readonly #begunMs = performance.now();
   readonly #events = arrivingEvents();
-  /** When each uid came first, in milliseconds after the beginning. */
+  /** When each uid first arrived, in milliseconds after the beginning. */
   readonly #came = new Map<string, number>();
   readonly #waiting = new Set<() => void>();
   #pings = 0;
@@ -120,7 +121,7 @@ export class DeviceStream {
       try {
         for (const event of this.#events.read(text)) this.#keep(event);
       } catch (error) {
-        socket.destroy(new AppError('upstream', `The core sends ${messageOf(error)}.`));
+        socket.destroy(new AppError('upstream', `The core sent ${messageOf(error)}.`));
       }
       this.#look();
     });
@@ -150,7 +151,7 @@ export class DeviceStream {
     this.#onEnd();
   }
 
-  /** Resolves when `holds`, when the connection has ended, or when the time is over. */
+  /** Resolves when `holds`, when the connection has closed, or when the time is over. */
   async #until(holds: () => boolean, withinMs: number): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const check = (): void => {
@@ -165,14 +166,16 @@ export class DeviceStream {
     return holds();
   }
 
-  /** False when it has ended. */
+  /** False when it has closed. */
   send(text: string): boolean {
     if (this.#ended !== undefined || !this.#socket.writable) return false;
     this.#socket.write(text);
     return true;
   }
 
-  /** Once it has ended, why; the error of the socket, or nothing when it was just closed. */
+  /**
+   * Once it has closed, the reason: the error of the socket, or undefined when it was just closed.
+   */
   get ended(): { error: unknown } | undefined {
     return this.#ended;
   }
