@@ -103,7 +103,7 @@ export async function readBounded(
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | follow);
   try {
     const found = await file.stat();
-    if (!found.isFile()) throw new FileProblem("isn't a regular file");
+    if (!found.isFile()) throw new FileProblem('is not a file');
     if (found.size > maxBytes) throw new FileProblem(`is larger than ${maxBytes} bytes`);
     const buffer = Buffer.alloc(Math.min(found.size, maxBytes));
     let filled = 0;

@@ -15,13 +15,8 @@ const VERSION = '/Marti/api/version';
 const METRICS = '/actuator/metrics';
 const ATTEMPTS = '/Marti/api/tls/attempts';
 const MAX_CHARACTERS = 100;
-<<<<<<< HEAD
-/** What a core without such a list answers: a release has no such path. */
-const NOT_REPORTED: ReadonlySet<number> = new Set([403, 404, 405]);
-=======
 /** The status of a core without such a list: a release has no such path. */
-const NOT_TOLD: ReadonlySet<number> = new Set([403, 404, 405]);
->>>>>>> 672001a (fix(core): write texts about the core in plain English)
+const NOT_REPORTED: ReadonlySet<number> = new Set([403, 404, 405]);
 
 const metric = z.object({ measurements: z.array(z.object({ value: z.number() })).min(1) });
 

@@ -289,11 +289,7 @@ async function lastLines(path: string): Promise<string[] | undefined> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     const found = await file.stat();
-<<<<<<< HEAD
     if (!found.isFile()) throw new FileProblem('is not a file');
-=======
-    if (!found.isFile()) throw new FileProblem("isn't a regular file");
->>>>>>> 672001a (fix(core): write texts about the core in plain English)
     const length = Math.min(found.size, MAX_LOG_BYTES);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, found.size - length);
     const lines = buffer.subarray(0, bytesRead).toString('utf8').split(/\r?\n/);

@@ -114,10 +114,10 @@ describe('the files of a core', () => {
     rmSync(join(files, 'takserver.pem'));
     expect((await verdict())[1]).toBe('takserver.pem is missing.');
     execFileSync('mkfifo', [join(files, 'takserver.pem')]);
-    expect((await verdict())[1]).toBe("takserver.pem isn't a regular file.");
+    expect((await verdict())[1]).toBe('takserver.pem is not a file.');
     rmSync(join(files, 'takserver.pem'));
     symlinkSync('/dev/zero', join(files, 'takserver.pem'));
-    expect((await verdict())[1]).toBe("takserver.pem isn't a regular file.");
+    expect((await verdict())[1]).toBe('takserver.pem is not a file.');
   });
 
   it('of a core that was never started are missing, in one sentence', async () => {
