@@ -30,14 +30,14 @@ export function accountFlows(house: () => House): void {
       const elsewhere = await sessionOf(base, person);
       await guest.visit('/account');
       const sessions = page.locator('#sessions');
-      expect(await sessions.getByText('(this one)').count()).toBe(1);
-      await sessions.getByRole('button', { name: /^End it: the session of/ }).click();
-      await says(page, 'That session has ended');
-      expect(await sessions.getByRole('button', { name: /^End it: the session of/ }).count()).toBe(0);
+      expect(await sessions.getByText('(current)').count()).toBe(1);
+      await sessions.getByRole('button', { name: /^End session of/ }).click();
+      await says(page, 'Session ended');
+      expect(await sessions.getByRole('button', { name: /^End session of/ }).count()).toBe(0);
       const headers = { cookie: `holdfast=${elsewhere}` };
       expect((await fetch(`${base}/api/sessions`, { headers })).status).toBe(401);
       await page.getByText('Sign out everywhere…').click();
-      await page.getByRole('button', { name: 'End all of my sessions' }).click();
+      await page.getByRole('button', { name: 'Sign out everywhere', exact: true }).click();
       await page.waitForURL('**/sign-in?*');
     },
     { signedIn: false, endpoint: 'portal' },
@@ -45,7 +45,7 @@ export function accountFlows(house: () => House): void {
 
   flow(
     house,
-    'a person changes her password, is told what is wrong with it at its field, and comes in with the new one alone',
+    'a person changes her password, sees errors at the field, and signs in only with the new one',
     BOTH,
     async (guest) => {
       const { page } = guest;
@@ -53,18 +53,18 @@ export function accountFlows(house: () => House): void {
       await guest.signedIn(person);
       await guest.visit('/account');
       const change = async (current: string, password: string, again: string): Promise<void> => {
-        await page.getByLabel('The password you have now').fill(current);
+        await page.getByLabel('Current password').fill(current);
         await page.getByLabel('New password', { exact: true }).fill(password);
-        await page.getByLabel('New password once more').fill(again);
-        await page.getByRole('button', { name: 'Change the password' }).click();
+        await page.getByLabel('Repeat new password').fill(again);
+        await page.getByRole('button', { name: 'Change password' }).click();
       };
       await change(OLD, NEW, 'something else entirely');
-      await says(page, /not the same/);
+      await says(page, /must match the new password/);
       expect(await page.getByLabel('New password', { exact: true }).inputValue()).toBe('');
       await change(OLD, NEW, NEW);
       await page.waitForURL('**/sign-in?done=password');
       await fillIn(guest, person);
-      await page.getByRole('alert').filter({ hasText: 'do not belong together' }).waitFor();
+      await page.getByRole('alert').filter({ hasText: 'Wrong username or password' }).waitFor();
       await fillIn(guest, { ...person, password: NEW });
       await page.waitForURL(`${guest.base}/`);
     },
@@ -102,12 +102,12 @@ export function accountFlows(house: () => House): void {
       const username = `portal.${mark}`;
       await guest.visit('/people/new');
       await page.getByLabel('Name', { exact: true }).fill('Porter Gate');
-      await page.getByLabel('User name', { exact: true }).fill(username);
-      await page.getByRole('button', { name: 'Create this person' }).click();
+      await page.getByLabel('Username', { exact: true }).fill(username);
+      await page.getByRole('button', { name: 'Add person' }).click();
       await page.waitForURL(/\/people\/\d+\?done=created/);
       await page.getByText('Deactivate…').click();
       await page.getByRole('button', { name: `Deactivate ${username}` }).click();
-      await says(page, 'signed out everywhere');
+      await says(page, 'Account deactivated: sessions ended');
       await guest.visit('/people?search=svc_');
       expect(await page.locator('main').innerText()).not.toMatch(/svc_api|svc_canary/);
       await guest.visit('/people?include=hidden');

@@ -1,5 +1,4 @@
-// The way that counts most: somebody who has never seen it lets a person in for two days, sees the device connected, and throws it
-// out again, all in the browser.
+// The main journey in the browser: a new administrator adds a person for two days, sees the device connected, and revokes it.
 
 import { expect } from 'vitest';
 import { coreOf, enroll, workDirectory } from '../embedded/core-client.ts';
@@ -20,7 +19,7 @@ async function credentialsOn({ page }: Guest): Promise<{ username: string; token
 export function journey(house: () => House): void {
   flow(
     house,
-    'somebody new lets a person in for two days, sees the device connected, throws it out and sees it fall off',
+    'a new administrator adds a person for two days, sees the device connected, and revokes it',
     BOTH,
     async (guest) => {
       const { page, mark } = guest;
@@ -31,10 +30,10 @@ export function journey(house: () => House): void {
         await page.getByRole('link', { name: 'Add person' }).click();
         await page.waitForURL('**/people/new');
         await page.getByLabel('Name', { exact: true }).fill('Wanda Rer');
-        await page.getByLabel('User name', { exact: true }).fill(username);
+        await page.getByLabel('Username', { exact: true }).fill(username);
         await page.getByRole('checkbox', { name: /^core_Blue/ }).check();
-        await page.getByLabel('Access ends').selectOption('days-2');
-        await page.getByRole('button', { name: 'Create and show the code' }).click();
+        await page.getByLabel('Access expires').selectOption('days-2');
+        await page.getByRole('button', { name: 'Add and show code' }).click();
         await page.waitForURL(/\/people\/\d+\/enrollment/);
         await page.locator('a[href^="tak://"]').first().waitFor();
         await guest.fits();
@@ -51,8 +50,8 @@ export function journey(house: () => House): void {
         const row = page.getByRole('row').filter({ hasText: callsign });
         await row.waitFor();
         expect(await row.innerText()).toContain(username);
-        await row.getByText('Shut out…').click();
-        await row.getByRole('button', { name: `Shut ${callsign} out` }).click();
+        await row.getByText('Revoke certificate…').click();
+        await row.getByRole('button', { name: `Revoke ${callsign}` }).click();
         const disconnected = device;
         await eventually('the stream has ended', () => !disconnected.isOpen, WITHIN_MS);
         await page.waitForURL(/\/devices\?done=shut/);

@@ -39,24 +39,24 @@ export async function tabTo(page: Page, name: RegExp): Promise<void> {
 export function keyboardFlows(house: () => House): void {
   flow(
     house,
-    'somebody without a mouse signs in, skips to the page, and creates a person',
+    'a person without a mouse signs in, skips to the content, and adds a person',
     [DESK],
     async (guest) => {
       const { page } = guest;
       const { username, password } = house().stack.file().webadmin;
       await guest.visit('/sign-in?return_to=/people/new');
-      await tabTo(page, /^Name$/);
+      await tabTo(page, /^Username$/);
       await page.keyboard.type(username);
       await tabTo(page, /^Password$/);
       await page.keyboard.type(password);
       await page.keyboard.press('Enter');
       await page.waitForURL(/\d\/people\/new$/);
-      await tabTo(page, /^Skip to the page/);
+      await tabTo(page, /^Skip to content/);
       await page.keyboard.press('Enter');
       expect(await page.evaluate<string>('document.activeElement.id')).toBe('content');
       await tabTo(page, /^Name$/);
       await page.keyboard.type('Kay Board');
-      await tabTo(page, /^User name$/);
+      await tabTo(page, /^Username$/);
       await page.keyboard.type('kay.board');
       await page.keyboard.press('Enter');
       await page.waitForURL(/\/people\/\d+\/enrollment\b/);

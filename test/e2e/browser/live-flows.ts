@@ -24,21 +24,16 @@ async function inTime(page: Page, words: string): Promise<void> {
 }
 
 export function liveFlows(house: () => House): void {
-  flow(
-    house,
-    'says that the server is there when it answers that it cannot tell what is new',
-    [DESK],
-    async (guest) => {
-      const { page } = guest;
-      guest.expects(/status of 429/);
-      await page.clock.install();
-      await guest.visit('/');
-      await page.route('**/api/health?*', (route) => route.fulfill({ status: 429, body: '{}' }));
-      await inTime(page, 'The server is there');
-      await page.unroute('**/api/health?*');
-      await inTime(page, 'Connected again');
-    },
-  );
+  flow(house, 'says that the server responds when it can’t send updates', [DESK], async (guest) => {
+    const { page } = guest;
+    guest.expects(/status of 429/);
+    await page.clock.install();
+    await guest.visit('/');
+    await page.route('**/api/health?*', (route) => route.fulfill({ status: 429, body: '{}' }));
+    await inTime(page, 'The server responds');
+    await page.unroute('**/api/health?*');
+    await inTime(page, 'Reconnected');
+  });
 
   flow(
     house,
@@ -70,7 +65,7 @@ export function liveFlows(house: () => House): void {
 
   flow(
     house,
-    'says so where the browser shows the portal by now, keeps what is there, and asks no more',
+    'says that the browser now shows the portal, keeps the page, and polls no more',
     [DESK],
     async (guest) => {
       const { page } = guest;
@@ -83,9 +78,9 @@ export function liveFlows(house: () => House): void {
         const body = '<title>Another</title><body class="framed portal"><div id="devices">Of the portal</div></body>';
         return route.fulfill({ contentType: 'text/html', body });
       });
-      await inTime(page, 'This browser shows the portal now');
-      const banner = page.locator('#live-banner').filter({ hasText: 'This browser shows the portal now' });
-      await banner.getByRole('link', { name: 'Load this page anew' }).waitFor();
+      await inTime(page, 'This browser now shows the portal');
+      const banner = page.locator('#live-banner').filter({ hasText: 'This browser now shows the portal' });
+      await banner.getByRole('link', { name: 'Reload' }).waitFor();
       expect([await page.title(), await page.getByText('Of the portal').count()]).toEqual([title, 0]);
       await page.evaluate("dispatchEvent(new Event('offline'))");
       await page.evaluate("dispatchEvent(new Event('online'))");

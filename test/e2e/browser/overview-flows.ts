@@ -55,7 +55,7 @@ export function overviewFlows(house: () => House): void {
     await banner.filter({ hasText: /No connection to the server/ }).waitFor();
     await guest.fits();
     await context.setOffline(false);
-    await banner.filter({ hasText: /Connected again/ }).waitFor();
+    await banner.filter({ hasText: /Reconnected/ }).waitFor();
   });
 
   flow(house, 'changes by itself when a setting is changed in its file', [DESK], async (guest) => {

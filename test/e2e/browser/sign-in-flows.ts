@@ -1,4 +1,4 @@
-// Coming in and going out, in a browser.
+// Tests signing in and out in a browser.
 
 import { expect } from 'vitest';
 import { basic } from '../../http/fake-deps.ts';
@@ -12,7 +12,7 @@ const FAILURES = 10;
 
 /** The form as it is shown, sent. */
 export async function fillIn({ page }: Guest, { username, password }: Person): Promise<void> {
-  await page.getByLabel('Name', { exact: true }).fill(username);
+  await page.getByLabel('Username', { exact: true }).fill(username);
   await page.getByLabel('Password', { exact: true }).fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
@@ -49,9 +49,9 @@ export function signInFlows(house: () => House): void {
       await guest.visit('/sign-in');
       await fillIn(guest, { username: 'webadmin', password: 'not the password' });
       const reported = guest.page.getByRole('alert');
-      expect(await reported.innerText()).toMatch(/do not belong together/);
+      expect(await reported.innerText()).toMatch(/Wrong username or password/);
       expect(await barriers(guest.page)).toEqual([]);
-      expect(await guest.page.getByLabel('Name', { exact: true }).inputValue()).toBe('webadmin');
+      expect(await guest.page.getByLabel('Username', { exact: true }).inputValue()).toBe('webadmin');
       expect(await guest.page.getByLabel('Password', { exact: true }).inputValue()).toBe('');
     },
     { signedIn: false },
@@ -59,7 +59,7 @@ export function signInFlows(house: () => House): void {
 
   flow(
     house,
-    'somebody locked out reads how long',
+    'a locked-out person sees how long',
     [PHONE],
     async (guest) => {
       const { page } = guest;

@@ -55,17 +55,17 @@ export function workFlows(house: () => House): void {
     await guest.visit(`/people/${id}`);
     await page.locator('details#groups > summary').click();
     await page.getByRole('checkbox', { name: /^core_Red/ }).check();
-    await page.getByRole('button', { name: 'Save the groups' }).click();
-    await says(page, /Connected devices take the new groups/);
+    await page.getByRole('button', { name: 'Save groups' }).click();
+    await says(page, /Connected devices apply them within 75 seconds/);
     await page.locator('details#role > summary').click();
     await page.getByRole('radio', { name: /^Viewer/i }).check();
-    await page.getByRole('button', { name: 'Save the role' }).click();
-    await says(page, /the role is in force now/);
+    await page.getByRole('button', { name: 'Save role' }).click();
+    await says(page, /Role saved/);
     await page.locator('details#password > summary').click();
-    await page.getByLabel('New password').fill(PASSWORD);
-    await page.getByLabel('The same again').fill(PASSWORD);
-    await page.getByRole('button', { name: 'Set this password' }).click();
-    await says(page, 'The password is set');
+    await page.getByLabel('New password', { exact: true }).fill(PASSWORD);
+    await page.getByLabel('Repeat new password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Set password' }).click();
+    await says(page, 'Password set');
     await guest.fits();
     expect(await json('GET', `/api/users/${id}`)).toMatchObject({ groups: ['core_Blue', 'core_Red'], role: 'viewer' });
     const cookie = `holdfast=${await sessionOf(base, { username, password: PASSWORD })}`;
@@ -73,18 +73,18 @@ export function workFlows(house: () => House): void {
     await page.getByText('Deactivate…').click();
     await page.getByRole('button', { name: `Deactivate ${username}` }).click();
     await page.waitForURL(there);
-    await says(page, 'signed out everywhere');
+    await says(page, 'Account deactivated: sessions ended');
     expect((await fetch(`${base}/api/me`, { headers: { cookie } })).status).toBe(401);
   });
 
   flow(house, 'a token is shown once, and never again', BOTH, async (guest) => {
     const { page, mark } = guest;
     await guest.visit('/tokens');
-    const link = page.getByRole('link', { name: /token/i }).filter({ hasText: /new|make/i });
+    const link = page.getByRole('link', { name: /token/i }).filter({ hasText: /new|create/i });
     if (!(await page.getByLabel('Name', { exact: true }).isVisible())) await link.first().click();
     await page.getByLabel('Name', { exact: true }).fill(`script-${mark}`);
     await page.getByRole('radio').first().check();
-    await page.getByRole('button', { name: 'Make the token' }).click();
+    await page.getByRole('button', { name: 'Create token' }).click();
     const token = await page.locator('#token').innerText();
     const headers = { authorization: `Bearer ${token}` };
     expect((await fetch(`${guest.base}/api/groups`, { headers })).status).toBe(200);
@@ -95,28 +95,28 @@ export function workFlows(house: () => House): void {
     expect(await page.locator('body').innerText()).not.toContain(token);
   });
 
-  flow(house, 'a person is created where no script runs', [WITHOUT_SCRIPT], async (guest) => {
+  flow(house, 'a person is added without scripts', [WITHOUT_SCRIPT], async (guest) => {
     const { page } = guest;
     await guest.visit('/people/new');
     await page.getByLabel('Name', { exact: true }).fill('Scarlett "<b>O’Hara</b>"');
-    await page.getByLabel('User name', { exact: true }).fill('no.script');
-    await page.getByLabel('Access ends').selectOption('days-7');
-    await page.getByRole('button', { name: 'Create this person' }).click();
+    await page.getByLabel('Username', { exact: true }).fill('no.script');
+    await page.getByLabel('Access expires').selectOption('days-7');
+    await page.getByRole('button', { name: 'Add person' }).click();
     await page.waitForURL(/\/people\/\d+\b/);
     expect(await page.getByRole('heading', { level: 1 }).innerText()).toContain('<b>O’Hara</b>');
     await page
-      .getByRole('link', { name: /enroll a device/i })
+      .getByRole('link', { name: /add device/i })
       .first()
       .click();
-    await page.getByRole('button', { name: 'Show the code' }).click();
+    await page.getByRole('button', { name: 'Create code' }).click();
     await page.locator('.qr svg').waitFor();
-    expect(await page.content()).toContain('Reload the page to see whether the device has come');
+    expect(await page.content()).toContain('Reload this page to check for enrolled devices');
   });
 
-  flow(house, 'how a device is shut out is in sight at every width', [DESK], async (guest) => {
+  flow(house, 'the revocation of a device is visible at every width', [DESK], async (guest) => {
     const { page } = guest;
     await guest.visit('/devices');
-    const button = page.getByText('Shut out…').first();
+    const button = page.getByText('Revoke certificate…').first();
     for (const width of [768, 1024, 1280]) {
       await page.setViewportSize({ width, height: 800 });
       const { x = width, width: own = 0 } = (await button.boundingBox()) ?? {};
@@ -124,7 +124,7 @@ export function workFlows(house: () => House): void {
     }
   });
 
-  flow(house, 'an address that is locked out is seen and let in again', [PHONE], async (guest) => {
+  flow(house, 'a locked-out address is listed and unlocked', [PHONE], async (guest) => {
     const { page, base } = guest;
     const way = await wayFrom('127.0.0.78', base);
     const body = new URLSearchParams({ username: 'nobody', password: 'wrong' });
@@ -133,7 +133,7 @@ export function workFlows(house: () => House): void {
     way.close();
     await guest.visit('/lockouts');
     const row = page.getByRole('row').filter({ hasText: '127.0.0.78' });
-    await row.getByText('Let in…').click();
+    await row.getByText('Unlock…').click();
     await row.getByRole('button').last().click();
     await row.waitFor({ state: 'detached' });
     expect((await ask('DELETE', '/api/lockouts/127.0.0.78')).status).toBe(404);
