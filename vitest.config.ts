@@ -47,6 +47,7 @@ class LongOnesFirst extends BaseSequencer {
 export default defineConfig({
   plugins: [sqlAsText, repairedPostgres],
   test: {
+    fsModuleCache: true,
     server: { deps: { inline: ['postgres'] } },
     sequence: { sequencer: LongOnesFirst },
     reporters: ['default', './test/summary-reporter.ts'],

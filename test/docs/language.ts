@@ -38,10 +38,11 @@ function walk(node: Node, visit: (node: Node, around: readonly Node[]) => void, 
   }
 }
 
-function parsed(file: string): { program: Node; source: string; lineAt: (position: number) => number } {
+function parsed(file: string): { program: Node; lineAt: (position: number) => number } {
   const source = textOf(file);
   const program = parseAst(source, { lang: file.endsWith('x') ? 'tsx' : 'ts' }, file) as unknown as Node;
-  return { program, source, lineAt: (position) => source.slice(0, position).split('\n').length };
+  const starts = [...source.matchAll(/^/gm)].map(({ index }) => index);
+  return { program, lineAt: (position) => starts.findLastIndex((start) => start <= position) + 1 };
 }
 
 /** The names that a file declares: variables, functions, parameters, types, members of types and classes; not those of data. */
