@@ -177,7 +177,10 @@ export interface AppPasswords {
 export interface Identity {
   /** The account that our API token belongs to: proves that the token works. */
   me(): Promise<{ username: string; isSuperuser: boolean }>;
-  /** The provider's release, `2026.8.3`. */
+  /**
+   * The provider's release: `2026.8.3` for authentik, else
+   * `Holdfast identity provider 0.1.0, authentik API 2026.8`.
+   */
   version(): Promise<string>;
   accounts: Accounts;
   groups: Groups;

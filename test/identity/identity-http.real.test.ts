@@ -189,6 +189,11 @@ describe('the address of a provider', () => {
     expect(at.server.calls[0]?.path).toBe('/core/users/me/');
   });
 
+  it('names the embedded provider, which speaks the API of an authentik release', async () => {
+    always((response) => sayJson(response, 200, { version_current: '2026.8.3', build_hash: 'holdfast-0.1.0' }));
+    expect(await at.identity.version()).toBe('Holdfast identity provider 0.1.0, authentik API 2026.8');
+  });
+
   it('may hold a name and a password, which are not sent', async () => {
     at.identity = over({ url: at.server.url.replace('//', `//somebody:${PASSWORD}@`) });
     expect(await at.identity.version()).toBe('2026.8.3');

@@ -116,6 +116,7 @@ describe('paths, methods and bodies', () => {
     expect((await ask('GET', '/admin/version/')).body).toMatchObject({
       version_current: '2026.8.3',
       version_latest: '2026.8.3',
+      build_hash: 'holdfast-development',
       outdated: false,
     });
   });

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { DAY_MS } from '@holdfast/kit/time';
+import { RELEASE } from '@holdfast/kit/release';
 import { newKey } from '../model/keys.ts';
 import { hashPassword, MAX_PASSWORD_BYTES, readPasswordHash } from '../model/password-hash.ts';
 import type { StoredAccount } from '../store/account-rows.ts';
@@ -194,7 +195,8 @@ export function systemRoutes({ release }: IdentityApiOptions): IdentityRoute[] {
             version_current: release,
             version_latest: release,
             version_latest_valid: true,
-            build_hash: '',
+            // Management tells this provider from authentik by its build.
+            build_hash: `holdfast-${RELEASE}`,
             outdated: false,
             outpost_outdated: false,
           });

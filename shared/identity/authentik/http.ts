@@ -113,7 +113,11 @@ export function httpIdentity({ exclusive, now = () => new Date(), ...options }: 
   async function version(): Promise<string> {
     const outcome = await provider.exchange('GET', 'admin/version', versions);
     if (!('done' in outcome)) throw provider.nonsense('does not report its version');
-    return outcome.done.version_current;
+    const { version_current: release, build_hash: build = '' } = outcome.done;
+    const own = /^holdfast-(.+)$/.exec(build)?.[1];
+    if (own === undefined) return release;
+    const [year, month] = release.split('.');
+    return `Holdfast identity provider ${own}, authentik API ${year}.${month}`;
   }
 
   return {
