@@ -1,4 +1,5 @@
-// The certificates of the core, kept up to date: the server's, `svc_api`, rights of the admin API, and who is revoked.
+// Keeps the core's certificates current: server certificate, `svc_api`, admin API rights and
+// revocations.
 
 import { join } from 'node:path';
 import { messageOf } from '@holdfast/kit/app-error';

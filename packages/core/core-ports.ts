@@ -1,5 +1,6 @@
-// The ports of the core: 8443 (HTTP) and 8089 (the stream) for certificates of our CA, 8446 (HTTP) for passwords. All show
-// the same server certificate and share nothing else: a session of one is no session of another.
+// Opens the ports of the core: 8443 (HTTP) and 8089 (stream) for certificates of our CA, 8446
+// (HTTP) for passwords. All use the same server certificate, but sessions are never shared between
+// ports.
 
 import type { Log } from '@holdfast/kit/log';
 import { HOUR_MS } from '@holdfast/kit/time';

@@ -1,4 +1,4 @@
-// The stream with what stands behind it: the groups of people, missions, the archive of events, who came and who went.
+// Builds the stream and its parts: groups of people, missions, event archive and presence log.
 
 import type { Log } from '@holdfast/kit/log';
 import { CORE_VERSION } from './admin/server.ts';

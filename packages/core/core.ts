@@ -1,5 +1,5 @@
-// The embedded core put together: CA, certificates, revocations, the stream, the HTTP ports. Everything but what a process is made
-// of: adapters, the clock and the log are handed in.
+// Builds the embedded core: CA, certificates, revocations, stream and HTTP ports. Adapters, clock
+// and log are injected.
 
 import { join } from 'node:path';
 import type { Schedules } from '@holdfast/kit/cron';

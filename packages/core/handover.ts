@@ -1,4 +1,4 @@
-// What the supervisor hands to the core process, in one environment variable.
+// Defines the handover of the supervisor to the core process, in one environment variable.
 
 import { z } from 'zod';
 import { takenHandover } from '@holdfast/kit/command';

@@ -1,4 +1,4 @@
-// The front door for who runs the core: the core, and the migrations that its database needs first.
+// Exports what a process needs to run the core: the core and its database migrations.
 
 export { type Core, createCore } from './core.ts';
 export type { CoreDirectory } from './model/parts.ts';

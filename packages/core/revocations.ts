@@ -1,5 +1,5 @@
-// Who is refused: kept in memory for the handshakes, in the table and in the revocation list for everybody else. Nobody who
-// was ever revoked is forgotten: what the table, the files or this process know counts.
+// Keeps revocations in memory for handshakes, and in the table and revocation list for others.
+// Never forgets one: what the table, the files or this process know counts.
 
 import { X509Certificate } from 'node:crypto';
 import { messageOf } from '@holdfast/kit/app-error';

@@ -1,5 +1,5 @@
-// What the provider must hold at every start: the group of superusers, the first account in it, and the key that the
-// management service signs in with.
+// Ensures at every start the superuser group, the first account in it, and the API key of
+// management.
 
 import { PROVIDER_ADMINS } from '@holdfast/kit/names';
 import type { Secret } from '@holdfast/kit/secret';

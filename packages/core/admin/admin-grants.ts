@@ -1,5 +1,6 @@
-// The right of the admin API for service accounts, as management asks for it in the spool directory: `svc_x.pem` gives it to
-// that certificate, `svc_x.revoke` takes it from that account. Everything can be done twice: a crash leaves nothing half done.
+// Grants and revokes admin API rights for service accounts, as management requests them in the
+// spool directory. `svc_x.pem` grants the right to that certificate, `svc_x.revoke` revokes it from
+// that account. Safe to repeat after a crash.
 
 import { X509Certificate } from 'node:crypto';
 import { constants } from 'node:fs';

@@ -1,4 +1,4 @@
-// svc_api: the certificate by which management reaches the admin API of the core. Its key is made and kept here.
+// Issues and keeps svc_api, the certificate of management for the core's admin API.
 
 import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// The API of port 8443 (and of 8446 for web-admins): certificates, groups, clients, retention, the state of the core.
+// Serves the API of port 8443 (and of 8446 for web admins): certificates, groups, clients,
+// retention, server state.
 
 import { Hono } from 'hono';
 import { z } from 'zod';

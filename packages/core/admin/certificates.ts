@@ -1,4 +1,4 @@
-// /Marti/api/certadmin/cert: every certificate that was enrolled; revoke, download, forget.
+// Serves /Marti/api/certadmin/cert: lists, revokes, downloads and deletes enrolled certificates.
 
 import { X509Certificate } from 'node:crypto';
 import { strToU8, zipSync } from 'fflate';

@@ -1,4 +1,5 @@
-// /Marti/api/clientEndPoints: who was ever on the stream, and whether they still are.
+// Serves /Marti/api/clientEndPoints: every client that was ever on the stream, and whether it is
+// connected.
 
 import { groupsOf, visiblePlaces } from '../groups/own-groups.ts';
 import { certificateDate, CoreFault, wrapped } from '../http/answers.ts';

@@ -1,4 +1,5 @@
-// Who may ask what: a few paths are open to every certificate, all others are for admins.
+// Authorizes API requests: a few paths are open to every certificate, all others only to
+// administrators.
 
 import { PageFault } from '../http/answers.ts';
 import { isAdmin } from '../http/route.ts';

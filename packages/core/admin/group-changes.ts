@@ -1,4 +1,4 @@
-// /Marti/api/groups: which groups are switched on, and groups taken anew from the directory.
+// Serves the changes of /Marti/api/groups: active groups, and reloading groups from the directory.
 
 import { z } from 'zod';
 import { type GroupRow, groupsOf, rowsOf } from '../groups/own-groups.ts';

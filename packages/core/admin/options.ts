@@ -1,4 +1,4 @@
-// What the admin API is made from, and what the operating system counts of this process.
+// Defines the options of the admin API, and reads the process figures from the operating system.
 
 import { statfs } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';

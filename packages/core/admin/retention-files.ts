@@ -1,5 +1,6 @@
-// The four files of the retention service: made when they are missing, read once at the start, rewritten as a whole by a
-// change through the API. A change by hand counts from the next start.
+// Reads and writes the four files of the retention service. Creates missing ones, reads them once
+// at the start, and rewrites them on a change through the API. A manual edit takes effect at the
+// next start.
 
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,5 @@
-// /Marti/api/retention: what is kept how long, and when the rest is deleted. The embedded core counts `dataRetentionMap` in days.
+// Serves /Marti/api/retention: policy and schedule. The embedded core counts `dataRetentionMap` in
+// days.
 
 import { z } from 'zod';
 import { readQuartz, withOpenDay } from '@holdfast/kit/quartz';

@@ -1,4 +1,4 @@
-// What the server says of itself (version, name, roles, counts, device profile), and figures of whether it works.
+// Serves facts about the server (version, name, roles, counts, device profile) and its metrics.
 
 import { join } from 'node:path';
 import { messageOf } from '@holdfast/kit/app-error';

@@ -1,4 +1,4 @@
-// /Marti/api/subscriptions, /subscription, /contacts: who is on the stream right now.
+// Serves /Marti/api/subscriptions, /subscription and /contacts: the clients that are connected now.
 
 import { nameKey } from '@holdfast/kit/names';
 import { contact, groupsOf, rowsAmong, toGroupView } from '../groups/own-groups.ts';

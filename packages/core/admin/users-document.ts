@@ -1,4 +1,4 @@
-// UserAuthenticationFile.xml as a document: its entries, and one of them changed while the rest stays as it is.
+// Parses UserAuthenticationFile.xml, and changes single entries of it in place.
 
 import { type Document, DOMParser, type Element, type Node, XMLSerializer } from '@xmldom/xmldom';
 import { messageOf } from '@holdfast/kit/app-error';

@@ -1,4 +1,5 @@
-// UserAuthenticationFile.xml in force: what certificates may do. Read again when it has changed; a broken file changes nothing.
+// Keeps the entries of UserAuthenticationFile.xml (rights of certificates) current. Rereads a
+// changed file. A broken file changes nothing.
 
 import { readFileSync, statSync } from 'node:fs';
 import { codeOf, explainFileError, messageOf, StackError } from '@holdfast/kit/app-error';

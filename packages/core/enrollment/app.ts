@@ -1,4 +1,4 @@
-// Port 8446: everything that a password opens. Enrollment itself, and for administrators the admin API.
+// Serves port 8446, which accepts passwords: enrollment, and for administrators the admin API.
 
 import { type Context, Hono } from 'hono';
 import { AppError, messageOf } from '@holdfast/kit/app-error';

@@ -1,4 +1,4 @@
-// One enrollment: a signing request becomes a certificate that the core knows.
+// Enrolls a device: turns a signing request into a certificate that the core knows.
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { AppError } from '@holdfast/kit/app-error';

@@ -1,6 +1,5 @@
-// What enrollment reports: who got a certificate, line by line, and who did not and why. Failures of one kind have a few lines
-// a minute; the others are counted, and the count is told when the next minute has something to tell. No client fills the log.
-// What has a name is remembered among the last attempts too.
+// Logs enrollments and failures, and remembers the last attempts that have a name. Logs a few
+// failures of a kind per minute and only counts the others, so that no client can fill the log.
 
 import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import { type Log, MinuteLimit } from '@holdfast/kit/log';

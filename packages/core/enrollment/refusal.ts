@@ -1,4 +1,4 @@
-// What is answered by an HTML page with a status, as the web server of the core does.
+// Builds the HTML error pages with a status, like those of a TAK Server.
 
 import { htmlPage } from '../http/answers.ts';
 

@@ -1,4 +1,4 @@
-// Who asks: whoever a password or a token of this process belongs to, asked of the directory each time.
+// Authenticates requests by password or by a token of this process. Asks the directory each time.
 
 import { parse, serialize } from 'hono/utils/cookie';
 import { limitAttempts } from '@holdfast/kit/concurrency';

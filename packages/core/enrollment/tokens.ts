@@ -1,5 +1,6 @@
-// Bearer tokens: a JWT for the client, and in this process's memory what it stands for. Each use binds again with the password
-// that the token was given for, so that a token is never worth more than its password. A restart ends all.
+// Issues bearer tokens: a JWT for the client, with its meaning kept in memory. A restart
+// invalidates them all. Each use binds again with the original password, so that a token is never
+// worth more than its password.
 
 import { randomBytes } from 'node:crypto';
 import { jwtVerify, SignJWT } from 'jose';

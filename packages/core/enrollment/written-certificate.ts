@@ -1,4 +1,4 @@
-// The answers of enrollment, byte for byte as clients read them.
+// Formats the answers of enrollment byte for byte as clients expect them.
 
 import { escapeHtml } from '@holdfast/kit/text';
 import type { SignedCertificate } from '@holdfast/pki/parts';

@@ -1,4 +1,4 @@
-// What there is of files, without their bytes: the searches, the list of the web pages, and changes.
+// Serves file metadata: searches, the list of the web pages, and changes.
 
 import { z } from 'zod';
 import { visiblePlaces } from '../groups/own-groups.ts';

@@ -1,4 +1,5 @@
-// /Marti/sync/missionquery, /Marti/sync/content, GET and DELETE of /Marti/api/files/{hash}: files on their way out.
+// Serves downloads and deletions: /Marti/sync/missionquery, /Marti/sync/content, GET and DELETE of
+// /Marti/api/files/{hash}.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { limitPerCaller } from '@holdfast/kit/concurrency';

@@ -1,4 +1,4 @@
-// How files are shown: as the servlets do, as the API does, as the list of the web pages does, and where they are fetched.
+// Formats files for the servlets, the API and the list of the web pages, with their download URLs.
 
 import { urlHost } from '@holdfast/kit/addresses';
 import type { Resource } from '../model/mission.ts';

@@ -1,4 +1,4 @@
-// What the routes of files are made from.
+// Defines the options of the file routes.
 
 import type { Log } from '@holdfast/kit/log';
 import type { GroupParts } from '../groups/own-groups.ts';

@@ -1,4 +1,4 @@
-// What requests about files ask for, read from their query: names of parameters in any case, as a release takes them.
+// Parses the query parameters of file requests. Ignores the case of their names, as a release does.
 
 import { CoreFault } from '../http/answers.ts';
 import { type AdminContext, invalid } from '../http/route.ts';

@@ -1,5 +1,5 @@
-// Uploads on their way into the database: each is a file of a random name that only the core may read, counted and hashed as
-// it comes. Whatever a crash has left is gone at the next start.
+// Spools uploads on disk before they go into the database, in private files with random names.
+// Counts and hashes each upload. A start removes leftovers of a crash.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs';

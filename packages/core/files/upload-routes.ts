@@ -1,4 +1,4 @@
-// /Marti/sync/upload and /Marti/sync/missionupload: files on their way in.
+// Serves uploads: /Marti/sync/upload and /Marti/sync/missionupload.
 
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';

@@ -1,4 +1,5 @@
-// The groups of people as the directory shows them, and those of whoever asks with their places and switches.
+// Reads people's groups from the directory, and a caller's groups with their bit positions and
+// switches.
 
 import { ADMIN_ROLE_GROUP, nameKey } from '@holdfast/kit/names';
 import { CoreFault, day } from '../http/answers.ts';

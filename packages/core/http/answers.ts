@@ -1,4 +1,4 @@
-// The shapes of every answer of the core: the wrapper, the errors, the dates.
+// Builds the core's responses: the JSON wrapper, errors and dates.
 
 import type { CoreConnection } from '../model/parts.ts';
 

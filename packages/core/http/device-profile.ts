@@ -1,4 +1,4 @@
-// The profile that a device gets when it enrolls and whenever it connects: a data package that switches channels on.
+// Builds the device profile for enrollment and connection: a data package that activates channels.
 
 import { strToU8, zipSync } from 'fflate';
 import { escapeXml } from '../model/wire-text.ts';

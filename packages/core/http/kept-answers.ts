@@ -1,4 +1,4 @@
-// Answers that are kept for a moment: whoever asks the same meanwhile gets the same. A failure is not kept.
+// Caches responses for a moment, and shares them between equal requests. Never caches failures.
 
 export interface KeptAnswersOptions {
   keptMs: number;

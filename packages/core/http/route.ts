@@ -1,4 +1,5 @@
-// What a file of routes of the admin API is made of: a path with its handlers, the caller, bodies and queries within limits.
+// Provides the building blocks of admin API routes: path with handlers, caller, limited bodies and
+// queries.
 
 import type { Context } from 'hono';
 import type { z } from 'zod';

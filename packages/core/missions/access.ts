@@ -1,5 +1,5 @@
-// Who may do what with which mission: its groups decide who sees it, a role what they may do, a group to send into whether
-// they may write.
+// Decides access to missions: groups decide who sees a mission, a role what they may do, a send
+// group whether they may write.
 
 import { rateLimit } from '@holdfast/kit/rate-limit';
 import { type GroupParts, placesNamed, sendingRows, visiblePlaces } from '../groups/own-groups.ts';

@@ -1,4 +1,4 @@
-// What the stream is told of missions, and which devices hear of one. Devices read elements and attributes by these names.
+// Announces mission changes on the stream. Devices read elements and attributes by these names.
 
 import { randomUUID } from 'node:crypto';
 import { nameKey } from '@holdfast/kit/names';

@@ -1,4 +1,4 @@
-// What is in a mission: contents come and go, what changed when, the newest events of its uids.
+// Adds and removes mission contents, and reads changes and the newest events of its uids.
 
 import { wrapped } from '../http/answers.ts';
 import { type AdminContext, flag, invalid } from '../http/route.ts';

@@ -1,4 +1,4 @@
-// The missions put together: their tables, their tokens, what the API and the stream need of them.
+// Builds the missions: tables, tokens, and what API and stream need of them.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';

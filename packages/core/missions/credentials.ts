@@ -1,4 +1,4 @@
-// What opens a mission: tokens that stand for a role in it, and its password.
+// Issues and checks mission credentials: tokens for a role, and passwords.
 
 import { createHash, randomBytes, randomUUID, scrypt, timingSafeEqual } from 'node:crypto';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Missions as JSON, with the members, the dates and the empty lists that devices expect.
+// Formats missions as JSON, with the members, dates and empty lists that devices expect.
 
 import { toResourceView } from '../files/file-views.ts';
 import {

@@ -1,4 +1,4 @@
-// A mission as a whole: made, changed, read, its keywords, deleted.
+// Creates, changes, reads and deletes missions and their keywords.
 
 import { visiblePlaces } from '../groups/own-groups.ts';
 import { CoreFault, json, wrapped } from '../http/answers.ts';

@@ -1,4 +1,4 @@
-// What comes in of a mission: names, texts, dates, bodies. Whatever is not as it should be is refused with its name.
+// Parses mission requests: names, texts, dates, bodies. Refuses invalid values by name.
 
 import { z } from 'zod';
 import { CoreFault } from '../http/answers.ts';

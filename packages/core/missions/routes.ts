@@ -1,4 +1,5 @@
-// /Marti/api/missions: every path, in the order in which they are looked for. Most have two: by name and by guid.
+// Defines the routes of /Marti/api/missions in matching order. Most exist twice: by name and by
+// guid.
 
 import { nameKey } from '@holdfast/kit/names';
 import { contact, visiblePlaces } from '../groups/own-groups.ts';

@@ -1,4 +1,4 @@
-// What a mission is: its row, its contents, its changes, its subscriptions, and what each role may do.
+// Defines missions: row, contents, changes, subscriptions, and the permissions of each role.
 
 /** In the order of their ids in the table `role`. */
 export const MISSION_ROLES = ['MISSION_OWNER', 'MISSION_SUBSCRIBER', 'MISSION_READONLY_SUBSCRIBER'] as const;

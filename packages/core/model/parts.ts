@@ -1,4 +1,5 @@
-// What the parts of the embedded core know of each other: interfaces only. Facts of the wire stand with the parts that speak it.
+// Defines the interfaces between the parts of the embedded core. Wire formats are defined where
+// they are used.
 
 import type { TLSSocket } from 'node:tls';
 import type { Directory, DirectoryEntry } from '@holdfast/kit/directory';

@@ -1,4 +1,4 @@
-// What the parts of the stream know of each other, and what the rest of the core knows of the stream: interfaces only.
+// Defines the interfaces of the stream, between its parts and to the rest of the core.
 
 import type { Duplex } from 'node:stream';
 import type { Log } from '@holdfast/kit/log';

@@ -1,4 +1,4 @@
-// Text on the wire of CoT: times in ISO 8601, UTC unless they say otherwise, and escapes of XML.
+// Formats and parses text on the CoT wire: ISO 8601 times (UTC by default) and XML escapes.
 
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?<zone>Z|[+-]\d{2}:?\d{2})?$/;
 const MAX_LENGTH = 40;

@@ -1,5 +1,5 @@
-// The statements that delete, each one batch in the transaction of its caller. Rows are looked at in the order of their time and
-// id, from where the ones before have ended, so that what is already dead is not read again.
+// Builds the deletion statements: each deletes one batch in the caller's transaction. Batches
+// continue after the last time and id, so that dead rows aren't read again.
 
 import type postgres from 'postgres';
 

@@ -1,5 +1,5 @@
-// One run: type after type, batch after batch, each a transaction with the progress of the run in it. What goes wrong in one
-// type keeps no other from being done.
+// Runs one retention run: type by type, batch by batch, each batch a transaction that includes the
+// progress. A failure of one type doesn't stop the others.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type postgres from 'postgres';

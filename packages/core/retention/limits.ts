@@ -1,4 +1,5 @@
-// What a run may delete: no type that is kept, no limit later than the policy in force has it; and how many rows that will be.
+// Computes the limits of a retention run, never later than the policy allows, and estimates how
+// many rows will go.
 
 import type postgres from 'postgres';
 import { messageOf } from '@holdfast/kit/app-error';

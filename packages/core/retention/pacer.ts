@@ -1,4 +1,4 @@
-// How fast a run of retention may go, and what the archive's own inserts take meanwhile.
+// Paces a retention run by how long the archive's inserts take meanwhile.
 
 import type { CotWriter } from '../store/cot-events.ts';
 

@@ -1,6 +1,6 @@
-// When the schedule fires next. Timers are short, whatever the schedule: a clock that was set, a machine that slept and a month
-// without a firing are all seen by the next look. A clock that leaps ahead makes everything old: nothing fires by it until it has
-// stood for an hour, in which it can be put right.
+// Fires the schedule with short timers, so that clock changes, sleep and long pauses are noticed.
+// After a clock jump forward, waits an hour so that it can be corrected: a wrong clock makes
+// everything look expired.
 
 import type { Schedules } from '@holdfast/kit/cron';
 import type { Log } from '@holdfast/kit/log';

@@ -1,5 +1,5 @@
-// {data_dir}/logs/takserver-retention.log, in the layout of a release: whoever looks for the word retention finds each run with
-// what it has deleted. Bounded; a full disk stops nothing.
+// Writes {data_dir}/logs/takserver-retention.log in the layout of a release: each run with what it
+// deleted. The log is bounded, and a full disk stops nothing.
 
 import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';

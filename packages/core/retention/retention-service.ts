@@ -1,5 +1,5 @@
-// The retention service: runs by the schedule and by order, one at a time, each a row in `retention_run`. Nothing is ever deleted
-// where no days are set.
+// Runs retention by schedule and on demand, one run at a time, each a row in `retention_run`. Never
+// deletes a type without a limit.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-// A piece of work that is tried again while the database is away or in its own way, with growing pauses.
+// Retries work with growing pauses while the database is unavailable or locked.
 
 import { AppError, codeOf } from '@holdfast/kit/app-error';
 import { HOUR_MS } from '@holdfast/kit/time';

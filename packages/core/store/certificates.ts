@@ -1,4 +1,4 @@
-// The table `certificate`: what was issued, to whom, and what was revoked; its lists are kept for a moment.
+// Reads and writes the table `certificate`. Caches its lists for a moment.
 
 import type postgres from 'postgres';
 import { KeptAnswers } from '../http/kept-answers.ts';

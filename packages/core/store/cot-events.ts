@@ -1,5 +1,5 @@
-// The tables of events and of chat: one statement for a batch of each. The ids are drawn beforehand from the one sequence, so
-// that a batch whose answer was lost can be written again without a row twice.
+// Writes events and chat, one statement per batch. Draws the ids beforehand, so that a batch can be
+// retried without duplicate rows.
 
 import type { ArchivedEvent } from '../model/stream.ts';
 import type { RunSql } from './certificates.ts';

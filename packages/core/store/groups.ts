@@ -1,5 +1,5 @@
-// The tables `groups` and `active_group_cache`: the place of each group in the vectors of the events, for ever, and which of
-// their groups people have switched off.
+// Reads and writes `groups` (each group's permanent bit position in event vectors) and
+// `active_group_cache` (groups that people switched off).
 
 import { createHash } from 'node:crypto';
 import type postgres from 'postgres';

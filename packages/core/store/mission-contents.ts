@@ -1,4 +1,4 @@
-// What goes into a mission and out of it, in the tables: uids and files, each change with its row in `mission_change`.
+// Adds and removes uids and files of missions. Each change has a row in `mission_change`.
 
 import type postgres from 'postgres';
 import { CoreFault } from '../http/answers.ts';

@@ -1,4 +1,4 @@
-// The newest event of each uid of a mission, from the table of events, a few at a time.
+// Reads the newest event of each uid of a mission, a few at a time.
 
 import type postgres from 'postgres';
 import type { RunSql } from './certificates.ts';

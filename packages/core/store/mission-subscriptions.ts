@@ -1,5 +1,5 @@
-// The table `mission_subscription`: which devices are subscribed, and who has which role. A row without a token is of a device
-// that has left and may come back with its role.
+// Reads and writes `mission_subscription`: subscribed devices and roles. A row without a token
+// belongs to a device that left and may return with its role.
 
 import { randomUUID } from 'node:crypto';
 import type postgres from 'postgres';

@@ -1,4 +1,4 @@
-// The tables of missions, as they are changed: each change is one transaction with its row in `mission_change`.
+// Changes the tables of missions. Each change is one transaction with a row in `mission_change`.
 
 import { randomUUID } from 'node:crypto';
 import type postgres from 'postgres';

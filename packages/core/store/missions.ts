@@ -1,4 +1,4 @@
-// The tables of missions, as they are read: missions, contents, changes. `mission.groups` decides who sees which.
+// Reads missions, their contents and changes. `mission.groups` decides who sees which.
 
 import type postgres from 'postgres';
 import {

@@ -1,4 +1,4 @@
-// The tables of clients that were ever on the stream: who came and who went, and what the lists of the API show of them.
+// Reads and writes the tables of clients: connections, disconnections, and the lists of the API.
 
 import type { Presence } from '../model/stream.ts';
 import type { RunSql } from './certificates.ts';

@@ -1,4 +1,4 @@
-// The table `resource`: what is known of each file, and its bytes, in parts.
+// Reads and writes the table `resource`: metadata and bytes of files, in parts.
 
 import type postgres from 'postgres';
 import type { Resource } from '../model/mission.ts';

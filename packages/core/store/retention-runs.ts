@@ -1,5 +1,5 @@
-// The table `retention_run`: the last 500 runs of retention. What a run has deleted stands here with the same commit as the
-// deletion itself, so that the counts of one that was killed are right.
+// Reads and writes `retention_run`, the last 500 retention runs. Progress is committed with the
+// deletion itself, so that the counts of a killed run are right.
 
 import type postgres from 'postgres';
 import { codeOf } from '@holdfast/kit/app-error';

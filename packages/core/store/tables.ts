@@ -1,4 +1,5 @@
-// Which rows somebody may see: those whose vector of groups has a bit at one of their places.
+// Builds the condition for visible rows: the group vector has a bit at one of the caller's
+// positions.
 
 import type postgres from 'postgres';
 import { AppError, codeOf } from '@holdfast/kit/app-error';

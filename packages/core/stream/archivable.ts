@@ -1,4 +1,4 @@
-// Which events can be rows. A value that the tables do not take is found here, so that it never costs a batch.
+// Checks that an event can be stored, so that an invalid value never fails a batch.
 
 import type { ArchivedEvent } from '../model/stream.ts';
 import { readCotTime } from '../model/wire-text.ts';

@@ -1,4 +1,5 @@
-// Takes events into the database in batches, behind the stream's back. What waits is bounded; what is lost is counted.
+// Archives events in the database in batches, apart from the stream. Bounds the queue and counts
+// losses.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, messageOf } from '@holdfast/kit/app-error';

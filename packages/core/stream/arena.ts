@@ -1,4 +1,4 @@
-// The bytes of a turn of the event loop in one form: each event is written into it once, whoever receives it.
+// Holds the bytes of one event loop turn in one form: each event is written once for all receivers.
 
 /** Room for the events of a turn; a larger block is made for a larger event. */
 export const BLOCK_BYTES: number = 1024 * 1024;

@@ -1,4 +1,4 @@
-// What writes into the database behind the stream: a bounded line, pauses, and batches that are tried until they settle.
+// Writes batches to the database apart from the stream: bounded queue, pauses, retries.
 
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 

@@ -1,4 +1,4 @@
-// A client as the parts of the stream see it: what it is, what it may, how it shows itself.
+// Describes a client for the parts of the stream: identity, rights, presentation.
 
 import type { ClientCertificate } from '../model/parts.ts';
 import type { Delivery, PlacedMembership, Presence, Stamp } from '../model/stream.ts';

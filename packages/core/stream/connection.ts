@@ -1,5 +1,5 @@
-// One connection of the stream: who it is, its framing, what it says. It reads on when its events are taken, and rests while
-// the archive is full or a mission is asked.
+// Handles one connection of the stream: identity, framing, events. Stops reading while the archive
+// is full or a mission is being looked up.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import {

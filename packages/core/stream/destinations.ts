@@ -1,4 +1,5 @@
-// Where an event is to go, by the `<marti>` of its detail. Without destinations it goes to everybody who may hear it.
+// Reads the destinations of an event (`<marti>`). Without destinations, it goes to all who may
+// receive it.
 
 import type { CotElement, CotEvent, MissionDestination } from '../model/stream.ts';
 

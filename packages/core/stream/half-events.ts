@@ -1,4 +1,5 @@
-// The bytes of events that are not yet whole, or kept while missions are asked, of all connections together: beyond the bound the one that holds most ends.
+// Bounds the bytes of incomplete events of all connections. Ends the connection that holds most
+// when exceeded.
 
 export interface Holder {
   /** It gives back what it holds. */

@@ -1,5 +1,5 @@
-// Events that are lost: told in the log at once, written into the database when it takes something again, one row for each
-// outage or reason and hour. What it has not taken at the end is kept for the next start.
+// Records lost events: in the log at once, and in the database when it is available, one row per
+// outage or reason and hour. Keeps unwritten rows for the next start.
 
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// What goes out to one receiver. During a turn of the event loop it only notes where its events lie in the arena of the turn;
-// then it writes them at once. What a slow reader has not taken waits in copies of its own, bounded: the oldest go first.
+// Sends events to one receiver. During a turn it only notes their place in the arena, then writes
+// them at once. Keeps a bounded copy of what a slow reader hasn't taken, and drops the oldest
+// first.
 
 import { type Arena, type Block, BLOCK_BYTES, type Blocks, type Lent } from './arena.ts';
 

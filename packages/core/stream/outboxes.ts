@@ -1,4 +1,5 @@
-// All that goes out of the stream: an event is written once in each form, and each receiver once in each turn of the event loop.
+// Sends all events of the stream: encodes an event once per form, and writes to each receiver once
+// per turn.
 
 import type { Delivery } from '../model/stream.ts';
 import { Arena, Blocks } from './arena.ts';

@@ -1,5 +1,5 @@
-// Who came and who went, written behind the stream's back, in that order. While the database is away up to 10,000 of these are
-// kept; of more than that the newest of each uid.
+// Logs connections and disconnections in the database, in order and apart from the stream. Keeps up
+// to 10,000 while the database is unavailable, and of more only the newest of each uid.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';

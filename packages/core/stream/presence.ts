@@ -1,5 +1,6 @@
-// Who is there: a client is bound to the callsign and uid of its first position report; those who come later get the newest
-// report of everybody they can hear; those who heard a client are told when it goes.
+// Tracks which clients are present. Binds a client to the callsign and uid of its first position
+// report. New clients get the newest report of everyone they can receive, and others learn when a
+// client leaves.
 
 import { nameKey } from '@holdfast/kit/names';
 import type {

@@ -1,5 +1,5 @@
-// The groups of everybody on the stream taken anew: each at its own time once in an interval, and at once when somebody has
-// switched them. Who hears others by it, or is heard, gets the newest reports.
+// Reloads the groups of connected clients: each once per interval, and at once when someone
+// switches them. Clients that newly receive each other get the newest reports.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { serialize } from '@holdfast/kit/concurrency';

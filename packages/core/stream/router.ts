@@ -1,4 +1,4 @@
-// Where an event goes: to everybody who hears the sender, or to whom it names among them; and to the archive.
+// Routes events to all receivers of the sender or to those it names, and to the archive.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';

@@ -1,4 +1,4 @@
-// What the server itself says on the stream, in both forms. What is the same for everybody is made once in a second.
+// Builds the server's own events in both forms. Common ones are built once per second.
 
 import { randomUUID } from 'node:crypto';
 import { DAY_MS, SECOND_MS } from '@holdfast/kit/time';

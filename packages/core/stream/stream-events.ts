@@ -1,5 +1,5 @@
-// What the stream reports of its clients: a line for who comes and who goes, so many in a minute, then counts; and once a minute
-// what slow readers have missed.
+// Logs connections and disconnections: a limited number of lines per minute, then counts. Once per
+// minute it logs what slow readers missed.
 
 import { type Log, MinuteLimit } from '@holdfast/kit/log';
 import { oneLine, shortened } from '@holdfast/kit/text';

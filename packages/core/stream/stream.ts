@@ -1,4 +1,4 @@
-// The stream of 8089 put together: who connects, what they say, who hears it.
+// Builds the stream of port 8089: connections, events and receivers.
 
 import { codeOf, messageOf } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';

@@ -1,5 +1,6 @@
-// Whom a port lets in by the certificate of the handshake. A resumed session counts for nothing by itself: Node takes one
-// without a certificate for authorized, and a certificate may have expired or been revoked since the ticket was given out.
+// Admits connections by client certificate. Doesn't trust resumed sessions: Node authorizes one
+// without a certificate, and a certificate may have expired or been revoked since the ticket was
+// issued.
 
 import 'reflect-metadata';
 import { X509Certificate } from 'node:crypto';

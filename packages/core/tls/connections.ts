@@ -1,4 +1,4 @@
-// Every open connection that a client certificate has opened, by its serial number, so that a revocation can end them.
+// Tracks open connections by certificate serial number, so that a revocation can end them.
 
 import type { Socket } from 'node:net';
 import type { LiveConnections } from '../model/parts.ts';

@@ -1,5 +1,5 @@
-// A TLS port of the core, TLS 1.2 and 1.3: handshake, admission by certificate where one is asked for, a bounded number of
-// connections. Who is let in is handed on as a socket; what is spoken on it is another file's matter.
+// Listens on a TLS port of the core (TLS 1.2 and 1.3): handshake, admission by certificate,
+// connection limit. Hands admitted sockets on, independent of their protocol.
 
 import { once } from 'node:events';
 import { createServer as createRawServer, type Server as RawServer, type Socket } from 'node:net';

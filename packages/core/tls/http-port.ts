@@ -1,5 +1,5 @@
-// HTTP on a TLS port of the core: each request is handed to a CoreFetch with what is known of its connection, and on a port
-// that asks for certificates the certificate is looked at again at every request.
+// Serves HTTP on a TLS port of the core. On a port with client certificates, checks the certificate
+// at every request.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';

@@ -1,4 +1,4 @@
-// The server's certificate and key as its listeners hold them: read together, and only as a pair that fits.
+// Reads the server certificate and key together, and only as a matching pair.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The provider's HTTP API: the part of the authentik API v3 that a stack client uses, under /api/v3.
+// Serves the part of the authentik API v3 that a stack client uses, under /api/v3.
 
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';

@@ -1,4 +1,5 @@
-// What the routes of the provider share: who asks, JSON bodies within limits, and refusals in its own words.
+// Provides what the provider's routes share: the caller, limited JSON bodies, and authentik's error
+// responses.
 
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';

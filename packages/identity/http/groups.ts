@@ -1,4 +1,4 @@
-// /core/groups/: list, create, read, change, delete, members.
+// Serves /core/groups/: list, create, read, change, delete, members.
 
 import { z } from 'zod';
 import type { GroupChange, StoredGroup } from '../store/groups.ts';

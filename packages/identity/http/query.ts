@@ -1,4 +1,4 @@
-// Query parameters: each read by its kind, refused in the provider's shape. An empty one counts as not given.
+// Parses query parameters by type, with authentik's errors. An empty one counts as not given.
 
 import { isKeepable } from '../model/names.ts';
 import type { TimeFilter } from '../store/account-list.ts';

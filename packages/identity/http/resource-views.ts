@@ -1,4 +1,4 @@
-// Users, groups and tokens as the API shows them. Keys and hashes are in none of them.
+// Formats users, groups and tokens for the API, without keys and hashes.
 
 import type { IdentityKeys } from '../model/keys.ts';
 import type { GroupOfAccount, StoredAccount } from '../store/account-rows.ts';

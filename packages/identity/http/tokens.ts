@@ -1,4 +1,5 @@
-// /core/tokens/: list, create, read, change, delete. A caller that is no superuser has only its own.
+// Serves /core/tokens/: list, create, read, change, delete. Callers who aren't superusers see only
+// their own.
 
 import { z } from 'zod';
 import { DAY_MS } from '@holdfast/kit/time';

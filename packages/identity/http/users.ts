@@ -1,4 +1,4 @@
-// /core/users/: list, create, read, change, delete.
+// Serves /core/users/: list, create, read, change, delete.
 
 import { z } from 'zod';
 import { ACCOUNT_TYPES, type StoredAccount } from '../store/account-rows.ts';

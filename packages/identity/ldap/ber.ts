@@ -1,4 +1,5 @@
-// Elements of BER as LDAP uses them (definite lengths, tags of one byte), and messages cut out of the bytes of a connection.
+// Encodes and decodes BER elements as LDAP uses them (definite lengths, tags of one byte), and
+// splits a connection's bytes into messages.
 
 import { BerReader } from 'ldapts';
 

@@ -1,4 +1,4 @@
-// Simple binds: who may try, in which order, and what the answer tells.
+// Handles simple binds: limits, order, and answers that reveal nothing.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,5 +1,5 @@
-// One connection: takes messages one after the other, runs requests side by side, binds alone, and never takes more than it may
-// or than the client reads.
+// Handles one LDAP connection: messages in order, requests in parallel, binds alone. Limits what it
+// accepts and what it sends before the client reads.
 
 import type { Socket } from 'node:net';
 import { unlessAborted } from '@holdfast/kit/timeout';

@@ -1,4 +1,4 @@
-// Entries of the tree: which attributes a user, a group and a container show.
+// Builds the entries of the tree: attributes of users, groups and containers.
 
 import type { Attributes, Json } from '@holdfast/kit/json';
 import type { Person, TreeGroup } from '../model/roster.ts';

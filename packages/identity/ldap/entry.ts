@@ -1,4 +1,4 @@
-// What an entry of the directory is: a name and attributes.
+// Defines a directory entry: a name and attributes.
 
 export interface Attribute {
   name: string;

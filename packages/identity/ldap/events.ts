@@ -1,5 +1,5 @@
-// What the LDAP server reports: the first refusals of a minute one by one, everything else as counts once a minute. A hostile
-// client cannot fill the log.
+// Logs LDAP events: the first refusals of a minute one by one, everything else as counts once per
+// minute. So a hostile client can't fill the log.
 
 import { causeOf } from '@holdfast/kit/app-error';
 import { type Log, MinuteLimit } from '@holdfast/kit/log';

@@ -1,4 +1,4 @@
-// Search filters as they stand in a request (RFC 4511, section 4.5.1.7).
+// Parses search filters (RFC 4511, section 4.5.1.7).
 
 import { BerError, type Element, Elements, textOf } from './ber.ts';
 

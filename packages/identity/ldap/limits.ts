@@ -1,4 +1,4 @@
-// How much of anything one client may take of the LDAP server.
+// Defines the limits for each client of the LDAP server.
 
 import { MINUTE_MS } from '@holdfast/kit/time';
 

@@ -1,5 +1,5 @@
-// Does an entry match a filter: true, false, or undefined for what cannot be told (RFC 4511, section 4.5.1.7). Text is
-// compared without case, blanks count.
+// Matches an entry against a filter: true, false, or undefined if it can't be decided (RFC 4511,
+// section 4.5.1.7). Comparison ignores case, but not spaces.
 
 import { parseDistinguishedName } from '@holdfast/kit/distinguished-name';
 import type { Attribute, Entry } from './entry.ts';

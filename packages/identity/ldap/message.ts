@@ -1,4 +1,4 @@
-// LDAP requests as they arrive (RFC 4511): envelope, operation, controls.
+// Parses LDAP requests (RFC 4511): envelope, operation, controls.
 
 import { BerError, Elements, ENUMERATED, SEQUENCE } from './ber.ts';
 import { type Filter, FilterError, type FilterLimits, readFilter } from './filter.ts';

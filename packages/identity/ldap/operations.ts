@@ -1,4 +1,4 @@
-// Answers everything but binds: searches, comparisons, extended operations, and the writes that are not taken.
+// Answers everything except binds: searches, comparisons, extended operations, and refused writes.
 
 import { nameKey as accountKey } from '../model/names.ts';
 import type { Roster } from '../model/roster.ts';

@@ -1,4 +1,4 @@
-// Results of LDAP operations (RFC 4511, section 4.1.9) and the bytes of everything that is sent.
+// Encodes LDAP results (RFC 4511, section 4.1.9) and everything else that is sent.
 
 import { BerWriter } from 'ldapts';
 import { OCTETS, SET } from './ber.ts';

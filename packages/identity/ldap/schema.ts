@@ -1,4 +1,4 @@
-// The attributes and classes that entries have: for the subschema, for comparing values, for attributes named by their number.
+// Defines attributes and classes, for the subschema, comparisons and attributes named by number.
 
 export type Syntax = 'text' | 'name' | 'integer' | 'time' | 'boolean' | 'class';
 

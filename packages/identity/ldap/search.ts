@@ -1,4 +1,4 @@
-// One search: finds the entries, holds them against the filter, sends them as fast as the client reads.
+// Runs one search: finds entries, filters them, and sends them as fast as the client reads.
 
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';

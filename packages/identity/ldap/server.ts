@@ -1,5 +1,5 @@
-// The LDAP server of the embedded identity provider: two bases, read-only, simple binds. README.md beside this file says what is
-// served and with which limits.
+// Serves LDAP for the embedded identity provider: two bases, read-only, simple binds. README.md
+// lists scope and limits.
 
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import type { Log } from '@holdfast/kit/log';

@@ -1,4 +1,4 @@
-// The names below one base: where a name points, and how users and groups are called.
+// Resolves names below a base, and builds the names of users and groups.
 
 import {
   escapeNameValue,

@@ -1,4 +1,5 @@
-// Reads the entries below a name from the store, in a fixed order, as far as the reader may see them.
+// Reads the entries below a name from the store, in a fixed order, as far as the reader may see
+// them.
 
 import { nameKey } from '../model/names.ts';
 import type { GroupsWhere, PeopleWhere, Person, Roster, TreeGroup } from '../model/roster.ts';

@@ -1,5 +1,5 @@
-// Keys of tokens: made, sealed for the database, recognised. Everything hangs on one secret that is kept outside the
-// database, so a stolen database opens nothing.
+// Creates, seals and recognizes token keys. All depend on one secret outside the database, so that
+// a stolen database is useless.
 
 import {
   createCipheriv,

@@ -1,4 +1,4 @@
-// When two names are the same name: without case, and however their accents are written.
+// Normalizes names for comparison: ignores case and the encoding of accents.
 
 import type { Json } from '@holdfast/kit/json';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';

@@ -1,5 +1,5 @@
-// Password hashes: argon2id in PHC form for our own, and two forms of others that are checked until the owner's next
-// sign-in makes one of our own.
+// Hashes and checks passwords: argon2id in PHC form. Also checks two foreign forms, which the next
+// sign-in replaces.
 
 import { argon2, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';

@@ -1,4 +1,4 @@
-// What the LDAP tree shows, as the store hands it out. Names are compared without case everywhere.
+// Defines what the store provides for the LDAP tree. Names compare without case everywhere.
 
 import type { Place } from '@holdfast/kit/fair-queue';
 import type { Json } from '@holdfast/kit/json';

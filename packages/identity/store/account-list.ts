@@ -1,4 +1,4 @@
-// Lists of accounts: filters, search, order, pages.
+// Lists accounts with filters, search, order and pages.
 
 import { nameKey } from '../model/names.ts';
 import { accountsOf, type AccountType, isSuperuser, type StoredAccount } from './account-rows.ts';

@@ -1,4 +1,4 @@
-// An account as the store hands it out, and how it is read: one statement for a whole page with all groups.
+// Reads accounts: one statement for a whole page with all groups.
 
 import type { Json } from '@holdfast/kit/json';
 import type { Piece, Sql } from './database.ts';

@@ -1,4 +1,4 @@
-// Accounts: made, changed, deleted. Everything that belongs together is one transaction.
+// Creates, changes and deletes accounts. Related changes are one transaction.
 
 import { randomUUID } from 'node:crypto';
 import type { Json } from '@holdfast/kit/json';

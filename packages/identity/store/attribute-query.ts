@@ -1,5 +1,5 @@
-// Conditions on free attributes as the provider reads them: `{"app_expires__lt": 1700000000}`. Names and values are
-// always parameters of the statement.
+// Builds conditions on free attributes in authentik's syntax: `{"app_expires__lt": 1700000000}`.
+// Names and values are always statement parameters.
 
 import type { Json } from '@holdfast/kit/json';
 import { isJsonObject, whyNotKept } from '../model/names.ts';

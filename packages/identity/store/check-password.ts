@@ -1,5 +1,6 @@
-// Judges passwords at a bind. App passwords are compared by digest; a name that does not exist or has no password costs no hash. The
-// caller holds refusals back, so that the time tells nothing about who exists.
+// Checks passwords at a bind. Compares app passwords by digest. Unknown names and accounts without
+// a password cost no hash; the caller delays refusals, so that the time doesn't reveal which
+// accounts exist.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { FairLine } from '@holdfast/kit/fair-queue';

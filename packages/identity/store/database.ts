@@ -1,4 +1,4 @@
-// What every part of the store shares: the way to the database, refusals, conditions and pages.
+// Provides what the parts of the store share: database access, errors, conditions and pages.
 
 import type postgres from 'postgres';
 import { codeOf } from '@holdfast/kit/app-error';

@@ -1,4 +1,4 @@
-// Groups and who belongs to them.
+// Reads and writes groups and their members.
 
 import { randomUUID } from 'node:crypto';
 import type { Json } from '@holdfast/kit/json';

@@ -1,4 +1,4 @@
-// The provider's store: one factory for everything that reads and writes its database.
+// Builds the provider's store: everything that reads and writes its database.
 
 import { availableParallelism } from 'node:os';
 import { FairLine } from '@holdfast/kit/fair-queue';

@@ -1,4 +1,4 @@
-// API tokens and app passwords. The key leaves the store only where it is asked for.
+// Stores API tokens and app passwords. Returns a key only when it is requested.
 
 import { randomUUID } from 'node:crypto';
 import { HOUR_MS } from '@holdfast/kit/time';

@@ -1,4 +1,5 @@
-// The migrations of the core's database `cot`, in order. To add one: a new file, a line here; never change an old one.
+// Lists the migrations of the core's database `cot` in order. To add one: a new file and a line
+// here. Never change an old one.
 
 import core from './0001-core.sql';
 import stream from './0002-stream.sql';

@@ -1,4 +1,4 @@
-// Events in a stream of bytes, in both framings: XML and protobuf.
+// Splits a byte stream into events, in both framings: XML and protobuf.
 
 import { type FrameReader, StreamFault } from '../../model/stream.ts';
 import { LESS, skipSpace, startsWith } from './xml-bytes.ts';

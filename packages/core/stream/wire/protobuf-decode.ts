@@ -1,4 +1,4 @@
-// From a TakMessage to an event: written as XML and read like any other, so that xmlDetail is held to the same rules.
+// Decodes a TakMessage: writes it as XML and parses that, so that xmlDetail follows the same rules.
 
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { type CotEvent, StreamFault } from '../../model/stream.ts';

@@ -1,5 +1,5 @@
-// From an event to a TakMessage. An element of its detail is lifted into a message of its own only when it carries exactly those
-// attributes and nothing else, and when its numbers come out as they went in; otherwise it stays, whole, in xmlDetail.
+// Encodes an event as a TakMessage. A detail element becomes a message of its own only if it has
+// exactly those attributes and its numbers survive unchanged. Otherwise it stays in xmlDetail.
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { readCotTime } from '../../model/wire-text.ts';

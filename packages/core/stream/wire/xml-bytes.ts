@@ -1,5 +1,5 @@
-// Bytes of XML 1.0 in UTF-8: their classes, and how to get past a name, a reference, a comment. Each `skip…` takes the place
-// where the thing begins and returns the place after it; what is not well-formed is a StreamFault.
+// Scans bytes of XML 1.0 in UTF-8: character classes, names, references, comments. Each `skip…`
+// takes a start position and returns the position after it. Throws a StreamFault for malformed XML.
 
 import { isUtf8 } from 'node:buffer';
 import { StreamFault } from '../../model/stream.ts';

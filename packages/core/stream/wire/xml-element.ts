@@ -1,4 +1,4 @@
-// An element of an event that was found well-formed: its parts are looked for when somebody asks.
+// Reads the parts of a well-formed event element on demand.
 
 import type { CotElement } from '../../model/stream.ts';
 import {

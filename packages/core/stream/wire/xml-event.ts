@@ -1,4 +1,4 @@
-// An event in the bytes it came in, with the places of its parts.
+// Represents an event by its original bytes and the positions of its parts.
 
 import type { CotEvent, CotPoint } from '../../model/stream.ts';
 import { byteName, startsWith } from './xml-bytes.ts';

@@ -1,6 +1,6 @@
-// One pass over an event: is it well-formed, and where do its parts lie. Accepts and refuses what an XML 1.0 parser does,
-// save that the document begins at its root, that there is no DOCTYPE, and for limits: how deep elements are nested, how many
-// attributes a tag has, how many elements stand in the detail.
+// Checks in one pass that an event is well-formed, and finds its parts. Accepts what an XML 1.0
+// parser does, except that the document begins at its root, has no DOCTYPE, and is limited in
+// depth, attributes and detail elements.
 
 import { isAscii } from 'node:buffer';
 import { StreamFault } from '../../model/stream.ts';

@@ -1,4 +1,5 @@
-// From bytes of a well-formed event to text: entities resolved, line ends and the white space of attributes made one kind.
+// Decodes bytes of a well-formed event: resolves entities, normalizes line ends and attribute white
+// space.
 
 import { AMP, referred, skipReference, startsWith } from './xml-bytes.ts';
 

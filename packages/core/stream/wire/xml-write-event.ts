@@ -1,4 +1,4 @@
-// Events as receivers get them: the bytes of the sender, with what the server has to say spliced in.
+// Writes events for receivers: the sender's bytes with the server's additions spliced in.
 
 import { isAscii } from 'node:buffer';
 import type { CotEvent, CotPoint, Delivery, ServerEvent, Stamp } from '../../model/stream.ts';

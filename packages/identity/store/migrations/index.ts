@@ -1,4 +1,5 @@
-// The migrations of the provider's own database, in order. To add one: a new file, a line here; never change an old one.
+// Lists the migrations of the provider's database in order. To add one: a new file and a line here.
+// Never change an old one.
 
 import identity from './0001-identity.sql';
 
