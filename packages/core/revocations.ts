@@ -27,12 +27,12 @@ export interface RevocationsOptions {
 const RETRY_MS = 50_000;
 const REMIND_MS = HOUR_MS;
 const UNWRITTEN =
-  'The certificate is refused here from now on, but the revocation list could not be written. The core tries again each minute; its log says why.';
+  "The certificate is revoked on this server, but couldn't be added to the revocation list. The core retries every minute. Its log has the reason.";
 
 /** Everybody who is refused is known, but the list of them could not be written. It is tried again by itself. */
 export class ListUnwritten extends Error {
   constructor(cause: unknown) {
-    super(`The revocation list could not be written: ${messageOf(cause)}`, { cause });
+    super(`Couldn't write the revocation list: ${messageOf(cause)}`, { cause });
     this.name = 'ListUnwritten';
   }
 }
@@ -142,7 +142,7 @@ export class KeptRevocations implements Revocations {
     const row = await this.#options.certificates.setRevoked(record.id, this.#options.now());
     const entry = this.#entryOf(row);
     if (entry === undefined) {
-      throw new Error(`the certificate of row ${record.id} cannot be read: it has no serial number to be refused by`);
+      throw new Error(`couldn't read the certificate of row ${record.id}: it has no serial number to revoke`);
     }
     this.#takeIn([entry]);
     const ended = this.#enforce([entry.serial], except);

@@ -242,7 +242,7 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
       },
       async token({ username, password }) {
         reach();
-        const wrong = { error: 'invalid_grant', error_description: 'The name or the password is wrong.' };
+        const wrong = { error: 'invalid_grant', error_description: 'Wrong username or password.' };
         if (!accepts(username, password)) return { status: 401, json: JSON.stringify(wrong), cookies: [] };
         const token = randomBytes(24).toString('base64url');
         const json = JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 3600 });

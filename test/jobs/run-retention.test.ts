@@ -128,7 +128,7 @@ describe('run-retention', () => {
     expect(await world.job(id)).toMatchObject({
       state: 'interrupted',
       error: expect.stringMatching(
-        /stay deleted\. Core: The core that ran it has ended, or another core took its place; the next run deletes the rest\.$/,
+        /stay deleted\. Core: The core stopped, or another core replaced it\. The next run deletes the rest\.$/,
       ),
       result: { rows: { cot: 7 } },
     });

@@ -111,7 +111,7 @@ export function fakeRetention(now: () => Date): FakeRetention {
     interruptRun: () =>
       endRun({
         state: 'interrupted',
-        error: 'The core that ran it has ended, or another core took its place; the next run deletes the rest.',
+        error: 'The core stopped, or another core replaced it. The next run deletes the rest.',
       }),
 
     coreRetention: {

@@ -270,8 +270,8 @@ describe('the last run', () => {
 
   it.each([
     [
-      'The core that ran it has ended, or another core took its place; the next run deletes the rest.',
-      'The core that ran it has ended, or another core took its place; the next run deletes the rest',
+      'The core stopped, or another core replaced it. The next run deletes the rest.',
+      'The core stopped, or another core replaced it. The next run deletes the rest',
     ],
     [null, 'the next run deletes the rest'],
   ])(

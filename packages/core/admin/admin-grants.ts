@@ -129,7 +129,7 @@ function withoutMark(file: string): string {
 async function waitingIn(directory: string): Promise<string[]> {
   let names: string[];
   try {
-    if (!(await lstat(directory)).isDirectory()) throw new Error('it is no directory');
+    if (!(await lstat(directory)).isDirectory()) throw new Error('it is not a directory');
     names = await readdir(directory);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return [];

@@ -52,13 +52,13 @@ export function groupRoutes(options: AdminApiOptions): AdminRoute[] {
     const own = await groupsOf(caller, options);
     const row = own.find((each) => each.group.name === name && (each.direction === direction || isAdmin(caller)));
     if (row !== undefined) return wrapped(GROUP_TYPE, toGroupView({ ...row, direction }), nodeId);
-    throw new CoreFault('not found', `There is no group ${name} with the direction ${direction}.`);
+    throw new CoreFault('not found', `Group ${name} with direction ${direction} not found.`);
   }
 
   async function listGroupsOfUser(c: AdminContext): Promise<Response> {
     const username = demanded(c, 'username');
     const memberships = await people.find(username);
-    if (memberships === undefined) throw new CoreFault('not found', `There is no user ${username}.`);
+    if (memberships === undefined) throw new CoreFault('not found', `User ${username} not found.`);
     return wrapped(GROUP_TYPE, (await rowsOf(username, memberships, options, true)).map(toGroupView), nodeId);
   }
 
@@ -235,7 +235,7 @@ export function createAdminApi(options: AdminApiOptions): AdminApi {
 
   async function answerGuarded(request: Request, connection: CoreConnection, caller: CoreCaller): Promise<Response> {
     if (isFromForeignSite(request, connection))
-      return pageResponse(new PageFault(403, 'This request was caused by a page of another site.'));
+      return pageResponse(new PageFault(403, 'This request came from a page of another site.'));
     return app.fetch(request, { connection, caller });
   }
 }
@@ -249,7 +249,7 @@ function answerTo(error: Error, place: { method: string; path: string }, log: Lo
     return pageResponse(new PageFault(503, 'A part of the server does not answer at the moment.'));
   }
   log.error('core.failed', { ...place, error: messageOf(error) });
-  return pageResponse(new PageFault(500, 'The request could not be answered.'));
+  return pageResponse(new PageFault(500, 'The request failed. The server log has the reason.'));
 }
 
 /** A lock that was not to be had in time counts too: a table is being rewritten. */

@@ -99,7 +99,7 @@ export class CertificateRoutes {
   /** A hash that nobody has makes the core's handler fail: 500 and a page, no 404. */
   async #named(c: AdminContext): Promise<CertificateRecord> {
     const found = await this.#options.certificates.byHash((c.req.param('hash') ?? '').toUpperCase());
-    if (found === undefined) throw new PageFault(500, 'There is no certificate with this hash.');
+    if (found === undefined) throw new PageFault(500, 'No certificate with this hash.');
     return found;
   }
 
@@ -119,7 +119,10 @@ export class CertificateRoutes {
     const failures: unknown[] = [];
     for (const record of ownLast) {
       if (own !== undefined && this.#options.revocations.isRevoked(own.serial))
-        throw new PageFault(403, 'Your certificate was revoked before all of these were.');
+        throw new PageFault(
+          403,
+          'Your own certificate was revoked before the others. Sign in with another certificate for the rest.',
+        );
       await this.#revoke(c, record).catch((error: unknown) => failures.push(orStop(error)));
     }
     if (failures.length > 0) throw failures[0];

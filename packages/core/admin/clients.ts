@@ -27,8 +27,8 @@ export function clientRoutes(options: AdminApiOptions): AdminRoute[] {
     return names.map((name) => {
       const place = own.get(name);
       if (place !== undefined) return place;
-      if (isAdmin(caller)) throw new CoreFault('not found', `There is no group ${name}.`);
-      throw new CoreFault('forbidden', `The group ${name} is none of yours.`);
+      if (isAdmin(caller)) throw new CoreFault('not found', `Group ${name} not found.`);
+      throw new CoreFault('forbidden', `You are not a member of group ${name}.`);
     });
   }
 

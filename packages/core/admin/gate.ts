@@ -92,15 +92,15 @@ export function requireRight(method: string, path: string | undefined, caller: C
   if (OPEN_TO_ALL.has(place)) return;
   if (OPEN_TO_WRITERS.has(place)) {
     if (caller.role !== 'ROLE_READONLY') return;
-    throw new PageFault(403, 'This certificate may only read.');
+    throw new PageFault(403, 'This certificate is read-only.');
   }
-  throw new PageFault(403, 'This needs the right of an administrator.');
+  throw new PageFault(403, 'Only administrators may do this.');
 }
 
 /** What an admin gets for a method that a path does not have. To delete what cannot be deleted is forbidden to everybody. */
 export function noSuchMethod(method: string, allowed: readonly string[]): PageFault {
   if (method === 'DELETE') return new PageFault(403, 'Nothing can be deleted at this address.');
-  if (allowed.length === 0) return new PageFault(404, 'There is nothing at this address.');
+  if (allowed.length === 0) return new PageFault(404, 'Nothing at this address.');
   const headers = { allow: allowed.join(', ').replace('GET', 'GET, HEAD') };
-  return new PageFault(405, `The method ${method} is not known at this address.`, { headers });
+  return new PageFault(405, `Method ${method} is not allowed at this address.`, { headers });
 }

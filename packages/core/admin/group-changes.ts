@@ -59,7 +59,7 @@ export function groupChangeRoutes(options: AdminApiOptions): AdminRoute[] {
     const username = demanded(c, 'username');
     const wanted = await wantedGroups(c);
     const memberships = await people.find(username);
-    if (memberships === undefined) throw new CoreFault('not found', `There is no user ${username}.`);
+    if (memberships === undefined) throw new CoreFault('not found', `User ${username} not found.`);
     return keepOn(username, await rowsOf(username, memberships, options, true), wanted, undefined);
   }
 

@@ -27,7 +27,7 @@ const FILES = {
   archive: 'conf/retention/mission-archiving-config.yml',
   store: 'mission-archive/mission-store.yml',
 };
-const UNIT = 'The unit of dataRetentionMap is DAYS (embedded core); no value keeps for ever.';
+const UNIT = 'The unit of dataRetentionMap is DAYS (embedded core); an empty value means keep forever.';
 const SCHEDULE_FORM =
   'Quartz: second minute hour day-of-month month day-of-week, ? in one of the day fields, 1 = Sunday; "-" for never.';
 const ARCHIVE_UNIT = 'The unit is days.';
@@ -134,7 +134,7 @@ export function retentionFiles(dataDir: string): Retention {
 /** A change through the API writes the file anew: what somebody has written there meanwhile would be lost. */
 function mustBeUnedited(path: string | undefined): void {
   if (path === undefined || textOf(path) === undefined) return;
-  const text = `${path} was edited and is not in force: restart the core, or take the edit back`;
+  const text = `${path} was edited but not loaded. Restart the core, or undo the edit`;
   throw new CoreFault('conflict', text);
 }
 
@@ -159,7 +159,7 @@ const EMPTY: Record<keyof typeof FILES, string> = {
   policy: policyText(KEEP_ALL, []),
   schedule: scheduleText(NEVER),
   archive: archiveText(NO_ARCHIVE),
-  store: yamlText('Missions that were put away.', { missionArchiveStoreEntries: [] }),
+  store: yamlText('Archived missions.', { missionArchiveStoreEntries: [] }),
 };
 
 function makeDirectoryOf(path: string): void {

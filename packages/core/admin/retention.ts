@@ -16,7 +16,7 @@ export const daysSchema = z
   .int({ error: 'must be a whole number of days from 1, or null' })
   .min(1, { error: 'must be a whole number of days from 1, or null' })
   .max(MAX_DAYS, {
-    error: ({ input }) => `${String(input)} is more than ${MAX_DAYS} days: it looks like seconds, and here days count`,
+    error: ({ input }) => `${String(input)} is more than ${MAX_DAYS} days: it looks like seconds, but the unit is days`,
   })
   .nullable();
 

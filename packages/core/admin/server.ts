@@ -53,7 +53,7 @@ export function readNodeId(dataDir: string): string {
   return readOrMakeRandom({
     path: join(dataDir, 'node-id'),
     bytes: 16,
-    remedy: 'put the old number back; without one, delete the file, and devices take this for a new server',
+    remedy: 'restore the old number. Without one, delete the file: devices then treat this as a new server',
   });
 }
 
@@ -167,7 +167,7 @@ export class Actuator {
   /** Reads are events that came, writes are events that were handed on. */
   #readNetwork(): Response {
     const counts = this.#options.streamCounts?.();
-    if (counts === undefined) throw new PageFault(404, 'There is no stream.');
+    if (counts === undefined) throw new PageFault(404, 'The stream is not running.');
     const { bytesRead, bytesWritten, read, delivered, clients } = counts;
     return json({ bytesRead, bytesWritten, numReads: read, numWrites: delivered, numClients: clients });
   }
@@ -175,7 +175,7 @@ export class Actuator {
   /** One queue here: a release's others have no counterpart, and no figure is made up for them. */
   #readQueues(): Response {
     const counts = this.#options.archiveCounts?.();
-    if (counts === undefined) throw new PageFault(404, 'There is no archive.');
+    if (counts === undefined) throw new PageFault(404, 'The archive is not running.');
     const { waiting, capacity, stored, skipped, lost } = counts;
     return json({
       repositorySize: waiting,
@@ -188,7 +188,7 @@ export class Actuator {
 
   #readMetric(name: string): Response {
     const metric = Object.hasOwn(this.#metrics, name) ? this.#metrics[name] : undefined;
-    if (metric === undefined) throw new PageFault(404, 'There is no metric of this name.');
+    if (metric === undefined) throw new PageFault(404, 'No metric with this name.');
     const { description, baseUnit, value } = metric;
     return json({
       name,

@@ -110,7 +110,7 @@ export class SubscriptionRoutes {
   #endSubscription(c: AdminContext): Response {
     const uid = c.req.param('uid') ?? '';
     if (!this.#options.subscriptions.end(uid)) throw invalid(`nobody with the uid "${uid}" is on the stream`);
-    return wrapped('String', `The connection of ${uid} is ended.`, this.#options.nodeId);
+    return wrapped('String', `Disconnected ${uid}.`, this.#options.nodeId);
   }
 
   async #contacts(c: AdminContext): Promise<Subscription[]> {

@@ -97,7 +97,9 @@ function readEntry(element: Element): UsersEntry {
   const fingerprint = (element.getAttribute('fingerprint') ?? '').trim().toUpperCase();
   if (fingerprint === '') return { identifier, fingerprint: undefined, role };
   if (!FINGERPRINT.test(fingerprint))
-    throw new UsersFault(`${place}: the fingerprint of "${identifier}" is no SHA-256 of the form AA:BB:…`);
+    throw new UsersFault(
+      `${place}: the fingerprint of "${identifier}" is not a SHA-256 fingerprint in the form AA:BB:…`,
+    );
   return { identifier, fingerprint, role };
 }
 

@@ -16,7 +16,7 @@ import {
 } from './users-document.ts';
 
 const MAX_BYTES = 16 * 1024 * 1024;
-const REMEDY = 'mend the file, or put back a copy of it; it is read again by itself while the core runs';
+const REMEDY = 'fix the file, or restore a copy. The core rereads it by itself';
 const REMEDY_AT_START =
   'mend the file, put back a copy of it, or remove it: it is made anew and knows svc_api alone; then start again';
 
@@ -108,7 +108,7 @@ function checked(written: string, path: string): UsersDocument {
   try {
     return readUsersDocument(written);
   } catch (error) {
-    throw new StackError(`The new entry cannot stand in ${path}.`, 'use a name of letters, digits, . _ and -', error);
+    throw new StackError(`Couldn't add the entry to ${path}.`, 'use only letters, digits and . _ - in the name', error);
   }
 }
 

@@ -53,7 +53,7 @@ export async function readText(request: Request): Promise<string> {
 
 function endedEarly(cause: unknown): never {
   if (cause instanceof Refusal) throw cause;
-  throw new Refusal(400, 'The body ended before its end.', {}, { cause });
+  throw new Refusal(400, 'The body is incomplete.', {}, { cause });
 }
 
 function tooLarge(): Refusal {
@@ -73,7 +73,7 @@ export function tokenEndpoint(endpoint: PasswordCheck, tokens: Tokens) {
     const form = readForm(`${new URL(request.url).search.slice(1)}&${text}`);
     if (typeof form === 'string') return refused(400, 'invalid_request', form);
     if (form.grantType !== 'password')
-      return refused(400, 'unsupported_grant_type', 'The only grant_type here is password.');
+      return refused(400, 'unsupported_grant_type', 'Only grant_type=password is supported.');
 
     const entrance = await endpoint.enter({ ...form, address: clientAddress });
     if (entrance.kind === 'in') return granted(await tokens.issue(entrance.entry.username, form.password));
@@ -115,7 +115,7 @@ function readForm(text: string): { grantType: string; username: string; password
     return values.length === 1 ? values[0] : undefined;
   });
   if (grantType === undefined || username === undefined || password === undefined)
-    return 'There must be grant_type, username and password, each once.';
+    return 'grant_type, username and password are required, each once.';
   return { grantType, username, password };
 }
 
@@ -183,7 +183,7 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
     app.on(method, path, handle);
     app.all(path, function refuseMethod() {
       const allow = method === 'GET' ? 'GET, HEAD' : method;
-      throw new Refusal(405, `This address takes ${allow}.`, { allow });
+      throw new Refusal(405, `This address only allows ${allow}.`, { allow });
     });
   }
 
@@ -196,7 +196,7 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
 
   app.use(async function refuseForeignSites(c, next) {
     if (isFromForeignSite(c.req.raw, c.env.connection))
-      throw new Refusal(403, 'This request was caused by a page of another site.');
+      throw new Refusal(403, 'This request came from a page of another site.');
     await next();
   });
   add('POST', '/oauth/token', (c) => giveToken(c.req.raw, c.env.connection));
@@ -221,8 +221,7 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
     const someone = await prepare(c)();
     const role = await roleOf(someone, adminGroup);
     const isOpen = FOR_EVERYBODY.test(c.req.path) && ['GET', 'HEAD'].includes(c.req.method);
-    if (role !== 'ROLE_ADMIN' && !isOpen)
-      throw new Refusal(403, 'This is not open to an account without a certificate.');
+    if (role !== 'ROLE_ADMIN' && !isOpen) throw new Refusal(403, 'This requires a certificate.');
     return adminApi(c.req.raw, c.env.connection, { username: someone.entry.username, by: someone.by, role });
   });
   app.onError((error, c) => answerTo(error, c, events));
@@ -241,7 +240,7 @@ function clientUidOf(c: EnrollmentContext): string {
   if (clientUid.length > MAX_CLIENT_UID_LENGTH || CONTROL.test(clientUid))
     throw new CoreFault(
       'invalid',
-      `Invalid Request: clientUid has ${MAX_CLIENT_UID_LENGTH} characters at most, none of them a control character`,
+      `Invalid Request: clientUid must have at most ${MAX_CLIENT_UID_LENGTH} characters, without control characters`,
     );
   return clientUid;
 }
@@ -262,7 +261,7 @@ function answerTo(error: Error, c: EnrollmentContext, events: EnrollmentEvents):
     return refusalResponse(new Refusal(status, `The directory or the database ${what}. Try again in a moment.`));
   }
   events.failed('internal', failure);
-  return refusalResponse(new Refusal(500, 'This cannot be done at the moment. The log of the server says why.'));
+  return refusalResponse(new Refusal(500, 'The request failed. The server log has the reason.'));
 }
 
 /** Who the request says it is, where nobody could be asked whether that is so. */

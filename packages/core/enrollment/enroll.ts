@@ -117,14 +117,14 @@ function readRequest(text: string): SigningRequest {
     return parse(bytesOf(text));
   } catch (error) {
     if (!(error instanceof DerError)) throw error;
-    throw new RequestRefused(`The signing request cannot be read: it has ${error.message}.`, { cause: error });
+    throw new RequestRefused(`Couldn't read the signing request: it has ${error.message}.`, { cause: error });
   }
 }
 
 function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   const body = (HEADER_LINES.exec(text)?.[1] ?? text).replaceAll(/\s+/g, '');
-  if (body === '') throw new RequestRefused('There is no signing request: the body is empty.');
-  if (!BASE64.test(body)) throw new RequestRefused('The body is no signing request: PKCS#10 in base64 is expected.');
+  if (body === '') throw new RequestRefused('The signing request is missing: the body is empty.');
+  if (!BASE64.test(body)) throw new RequestRefused('The body is not a signing request: PKCS#10 in base64 is expected.');
   return Uint8Array.from(Buffer.from(body, 'base64'));
 }
 
@@ -169,12 +169,12 @@ function requireSubject({ subject }: SigningRequest, username: string): void {
   const refuse = (what: string): never => {
     throw new RequestRefused(`The subject of the signing request ${what}. It must be: ${wanted}`);
   };
-  if (subject.some((joined) => joined.length !== 1)) refuse('joins several parts in one');
+  if (subject.some((joined) => joined.length !== 1)) refuse('joins several parts into one');
   const parts = subject.flat();
   const [name, ...otherNames] = parts.filter(({ type }) => type === 'CN');
   if (name === undefined || otherNames.length > 0) return refuse('must have one common name');
   if (nameKey(name.value) !== nameKey(username))
-    refuse(`has the common name '${shown(name.value)}', and '${username}' has signed in`);
+    refuse(`has the common name '${shown(name.value)}', but '${username}' is signed in`);
   for (const entry of SUBJECT_ENTRIES) {
     const given = parts.filter(({ type }) => type === entry.name).map(({ value }) => value);
     if (!given.includes(entry.value)) refuse(`lacks ${entry.name}=${entry.value}`);
@@ -187,12 +187,12 @@ function requireSubject({ subject }: SigningRequest, username: string): void {
 function requirePossession({ publicKey, algorithm, signed, signature }: SigningRequest): Uint8Array<ArrayBuffer> {
   const certifiable = certifiableKey(publicKey);
   if (certifiable === undefined)
-    throw new RequestRefused(`The key of the signing request is not taken. Taken are: ${KEYS_TAKEN}.`);
+    throw new RequestRefused(`The key type of the signing request is not supported. Supported: ${KEYS_TAKEN}.`);
   const { key, der } = certifiable;
   const method = signatureMethod(algorithm);
   if (method === undefined || method.key !== key.asymmetricKeyType)
     throw new RequestRefused(
-      'The signature of the signing request is of a kind that is not taken. Taken are SHA-1, SHA-256, SHA-384 or SHA-512 with RSA (PKCS#1) or ECDSA, and Ed25519.',
+      'The signature type of the signing request is not supported. Supported: SHA-1, SHA-256, SHA-384 or SHA-512 with RSA (PKCS#1) or ECDSA, and Ed25519.',
     );
   if (!verifies(method.digest, signed, key, signature))
     throw new RequestRefused('The signature of the signing request does not match its key.');
@@ -261,7 +261,7 @@ export function createEnroll({ authority, certificates, events, now }: EnrollOpt
     if (!(await opens('core'))) {
       const reason = 'the account was closed, or its password changed, while the certificate was made';
       events.failed('password', { address, user: username, clientUid, reason });
-      throw unauthorized('The name or the password is not valid any more.');
+      throw unauthorized('The username or password is no longer valid.');
     }
     events.signed({ user: username, clientUid, hash: signed.hash, serial: signed.serial, address });
     return signed;

@@ -43,6 +43,6 @@ export function refusalResponse({ status, message, headers }: Refusal): Response
 }
 
 /** 401 without a challenge, as a release answers: clients send name and password unasked, and no browser opens its dialog. */
-export function unauthorized(message = 'Sign in with the name and password of your account.'): Refusal {
+export function unauthorized(message = 'Sign in with your username and password.'): Refusal {
   return new Refusal(401, message);
 }

@@ -93,12 +93,12 @@ export function createSignIn(
 
   async function byToken(token: string): Promise<SignedIn> {
     const kept = await tokens.recognise(token);
-    if (kept === undefined) throw unauthorized('The token is not known here, or its hour is over. Ask for a new one.');
+    if (kept === undefined) throw unauthorized('The token is unknown or has expired. Request a new one.');
     const { id, username, password } = kept;
     const entry = await directory.signIn('core', username, password.reveal());
     if (entry === undefined) {
       tokens.end(id);
-      throw unauthorized('The token has ended: its password does not open the account any more.');
+      throw unauthorized('The token has expired: its password is no longer valid. Request a new one.');
     }
     const opens = async (base: DirectoryBase): Promise<boolean> =>
       (await directory.signIn(base, username, password.reveal())) !== undefined;
@@ -121,7 +121,7 @@ function admitted(entrance: Entrance): DirectoryEntry {
   if (entrance.kind === 'in') return entrance.entry;
   if (entrance.kind === 'locked') throw lockedOut(entrance.retryAfterSeconds);
   if (entrance.kind === 'busy') throw new Refusal(503, TOO_MANY_AT_ONCE);
-  throw unauthorized('The name or the password is wrong.');
+  throw unauthorized('Wrong username or password.');
 }
 
 export const TOO_MANY_AT_ONCE = 'Too many sign-ins at once. Try again in a moment.';
@@ -132,7 +132,7 @@ function lockedOut(retryAfterSeconds: number): Refusal {
 
 export function lockedOutText(retryAfterSeconds: number): string {
   const minutes = Math.ceil(retryAfterSeconds / 60);
-  return `Too many wrong passwords came from this address. Try again in ${minutes} minute${minutes === 1 ? '' : 's'}.`;
+  return `Too many wrong passwords from this address. Try again in ${minutes} minute${minutes === 1 ? '' : 's'}.`;
 }
 
 export interface PasswordAttempt {
@@ -196,7 +196,7 @@ export function createPasswordCheck(
     if (requested === 'busy') return { kind: 'busy' };
     if (requested.found !== undefined) return { kind: 'in', entry: requested.found };
     lockout.failed(source, steadyMs());
-    events.failed('password', { address, user: username, reason: 'the directory refuses the name or the password' });
+    events.failed('password', { address, user: username, reason: 'the directory refused the username or password' });
     return { kind: 'refused' };
   }
 

@@ -42,9 +42,8 @@ export function fileChanges(options: Pick<FilesOptions, 'resources' | 'people' |
 
   /** Resolves with why nothing was changed. */
   async function refusal(groups: number[] | 'all', wanted: Wanted): Promise<CoreFault> {
-    if ((await resources.count({ groups, ...wanted })) === 0)
-      return new CoreFault('not found', 'There is no such file.');
-    return new CoreFault('forbidden', 'Only who has submitted a file and administrators may do this.');
+    if ((await resources.count({ groups, ...wanted })) === 0) return new CoreFault('not found', 'File not found.');
+    return new CoreFault('forbidden', 'Only the submitter of the file and administrators may do this.');
   }
 
   /** Of others than an admin only what they have submitted themselves. */

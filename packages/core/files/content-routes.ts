@@ -64,7 +64,7 @@ export class ContentRoutes {
   async #fileOf(c: AdminContext, wanted: { hash?: string; uid?: string }): Promise<Resource> {
     const groups = await visiblePlaces(c.env.caller, this.#options);
     const file = await this.#options.resources.find({ groups, ...wanted });
-    if (file === undefined) throw new CoreFault('not found', 'There is no such file.');
+    if (file === undefined) throw new CoreFault('not found', 'File not found.');
     return file;
   }
 
@@ -100,7 +100,9 @@ export class ContentRoutes {
     const asksForPart = condition === undefined || condition === tag;
     const range = asksForPart ? byteRange(c.req.header('range'), sizeBytes) : undefined;
     if (range === 'unsatisfiable')
-      throw new PageFault(416, 'The file has no such bytes.', { headers: { 'content-range': `bytes */${sizeBytes}` } });
+      throw new PageFault(416, 'The requested range is outside the file.', {
+        headers: { 'content-range': `bytes */${sizeBytes}` },
+      });
     const { from, length } = range ?? { from: 0, length: sizeBytes };
     const headers: Record<string, string> = {
       'content-type': servedType(mimeType),
@@ -122,14 +124,17 @@ export class ContentRoutes {
     const { caller, connection } = c.env;
     const leave = this.#downloads.enter(caller.username);
     if (leave === undefined)
-      throw new PageFault(503, 'Too many files are going out at the moment.', { headers: { 'retry-after': '10' } });
+      throw new PageFault(503, 'Too many downloads at once. Try again in a moment.', {
+        headers: { 'retry-after': '10' },
+      });
     c.req.raw.signal.addEventListener('abort', leave, { once: true });
     let at = from;
     const end = from + length;
 
     const next = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       const part = await this.#options.resources.bytes(id, at, Math.min(PART_BYTES, end - at));
-      if (part === undefined || part.length === 0) throw new CoreFault('not found', 'The file was deleted meanwhile.');
+      if (part === undefined || part.length === 0)
+        throw new CoreFault('not found', 'The file was deleted in the meantime.');
       at += part.length;
       controller.enqueue(part);
       if (at < end) return;

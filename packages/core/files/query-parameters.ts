@@ -127,5 +127,5 @@ export function goodExpiration(text: string): number {
 /** Throws 501 that names a parameter which would be left out of account. */
 export function refuseParameters(c: AdminContext, names: readonly string[]): void {
   const name = names.find((each) => requestedAll(c, each).length > 0);
-  if (name !== undefined) throw new CoreFault('not implemented', `Files cannot be searched for by ${name} here.`);
+  if (name !== undefined) throw new CoreFault('not implemented', `Searching files by ${name} is not supported.`);
 }

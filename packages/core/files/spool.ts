@@ -80,7 +80,7 @@ export class Spool {
     return (bytes) => {
       came += bytes;
       if (this.#options.steadyMs() - since < SLOWEST_WITHIN_MS) return;
-      if (came < SLOWEST_BYTES) throw new PageFault(408, 'The file comes too slowly.');
+      if (came < SLOWEST_BYTES) throw new PageFault(408, 'The upload is too slow.');
       since = this.#options.steadyMs();
       came = 0;
     };
@@ -114,7 +114,7 @@ function makeEmpty(directory: string): void {
     for (const left of readdirSync(directory)) rmSync(join(directory, left), { recursive: true, force: true });
   } catch (error) {
     throw new StackError(
-      `${directory} cannot be made or emptied for uploads: ${messageOf(error)}.`,
+      `Couldn't create or empty ${directory} for uploads: ${messageOf(error)}.`,
       'let the account of the core write there, and keep nothing else under that name',
       error,
     );
@@ -123,11 +123,11 @@ function makeEmpty(directory: string): void {
 
 function noRoom(cause?: unknown): PageFault {
   const headers = { 'retry-after': '300' };
-  return new PageFault(503, 'The disk of the server has no room for this file.', { cause, headers });
+  return new PageFault(503, "The server's disk is full. The file was not saved.", { cause, headers });
 }
 
 export function tooLarge(maxBytes: number): PageFault {
-  return new PageFault(413, `A file may have at most ${maxBytes} bytes here.`);
+  return new PageFault(413, `The file is too large: at most ${maxBytes} bytes are allowed.`);
 }
 
 function freeIn(directory: string): () => Promise<number> {

@@ -94,7 +94,7 @@ function formOf(contentType: string): BusboyInstance {
 }
 
 function unreadable(cause: unknown): CoreFault {
-  return new CoreFault('invalid', `Invalid Request: the form cannot be read: ${messageOf(cause)}`, { cause });
+  return new CoreFault('invalid', `Invalid Request: couldn't read the form: ${messageOf(cause)}`, { cause });
 }
 
 /** The body as it comes. */
@@ -107,7 +107,7 @@ async function* whole(body: UploadBody['body']): AsyncGenerator<Uint8Array> {
   try {
     if (body !== null) yield* body as unknown as AsyncIterable<Uint8Array>;
   } catch (cause) {
-    throw new PageFault(400, 'The upload has ended before its end.', { cause });
+    throw new PageFault(400, 'The upload is incomplete.', { cause });
   }
 }
 
@@ -142,7 +142,7 @@ export class UploadRoutes {
     const rows = await sendingRows(caller, this.#options);
     if (wanted.length > 0) return placesNamed([...new Set(wanted)], rows);
     const active = rows.filter((row) => row.active || isAdmin(caller)).map(({ group }) => group.bitpos);
-    if (active.length === 0) throw new CoreFault('forbidden', 'There is no group that you may send into.');
+    if (active.length === 0) throw new CoreFault('forbidden', 'You have no group that you may send to.');
     return active;
   }
 
@@ -156,7 +156,9 @@ export class UploadRoutes {
     if (declared > most) throw tooLarge(this.#options.spool.maxBytes);
     const leave = this.#uploads.enter(c.env.caller.username);
     if (leave === undefined)
-      throw new PageFault(503, 'Too many files are coming in at the moment.', { headers: { 'retry-after': '10' } });
+      throw new PageFault(503, 'Too many uploads at once. Try again in a moment.', {
+        headers: { 'retry-after': '10' },
+      });
     try {
       await this.#options.spool.demandRoom(declared);
       const contentType = c.req.header('content-type') ?? '';

@@ -43,7 +43,7 @@ export function placesNamed(names: readonly string[], rows: readonly GroupRow[])
   return names.map((name) => {
     const place = places.get(name);
     if (place !== undefined) return place;
-    throw new CoreFault('forbidden', `The group ${name} is none that you may send into.`);
+    throw new CoreFault('forbidden', `You may not send to group ${name}.`);
   });
 }
 

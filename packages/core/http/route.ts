@@ -49,12 +49,12 @@ export async function readText(
   c: AdminContext,
   maxBytes = isAdmin(c.env.caller) ? MAX_ADMIN_BYTES : MAX_DEVICE_BYTES,
 ): Promise<string> {
-  const tooLarge = (): PageFault => new PageFault(413, `A body may have at most ${maxBytes} bytes here.`);
+  const tooLarge = (): PageFault => new PageFault(413, `The body is too large: at most ${maxBytes} bytes are allowed.`);
   const bytes = await readBody(c.req.raw.body, maxBytes, tooLarge);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (cause) {
-    throw new PageFault(400, 'The body is no UTF-8.', { cause });
+    throw new PageFault(400, 'The body is not UTF-8.', { cause });
   }
 }
 
@@ -69,7 +69,7 @@ export function jsonAs<T>(schema: z.ZodType<T>, text: string): T {
   try {
     given = JSON.parse(text);
   } catch (cause) {
-    throw new PageFault(400, 'The body is no JSON.', { cause });
+    throw new PageFault(400, 'The body is not JSON.', { cause });
   }
   return checked(schema, given);
 }

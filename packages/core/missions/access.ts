@@ -58,7 +58,7 @@ export class MissionAccess {
     if (mission !== undefined) return { mission, sees, role: await this.#roleOf(c, mission) };
     const called = 'name' in key ? `called ${key.name}` : `with the guid ${key.guid}`;
     if (await this.#reads.wasDeleted(key)) throw new CoreFault('gone', `The mission ${called} was deleted.`);
-    throw new CoreFault('not found', `There is no mission ${called}.`);
+    throw new CoreFault('not found', `Mission ${called} not found.`);
   }
 
   /** The same for whoever has the permission there; with 403 for others. */
@@ -79,14 +79,14 @@ export class MissionAccess {
     if (isAdmin(caller)) return visited;
     const sends = new Set((await sendingRows(caller, this.#options)).map(({ group }) => group.bitpos));
     if (visited.mission.groups.some(({ place }) => sends.has(place))) return visited;
-    throw new CoreFault('forbidden', `You may not send into any group of the mission ${visited.mission.name}.`);
+    throw new CoreFault('forbidden', `You may not send to any group of the mission ${visited.mission.name}.`);
   }
 
   /** Rejects with 429 for whoever changes too much too fast. */
   requireRate(c: AdminContext): void {
     const { caller } = c.env;
     if (isAdmin(caller) || this.#isWithinRate(caller.username)) return;
-    throw new PageFault(429, 'You change missions faster than they take it: wait a minute.', {
+    throw new PageFault(429, 'Too many mission changes. Try again in a minute.', {
       headers: { 'retry-after': '60' },
     });
   }
@@ -94,7 +94,7 @@ export class MissionAccess {
   /** The same for whoever tries too many passwords, whatever for. */
   requirePasswordRate({ env: { caller } }: AdminContext): void {
     if (this.#mayTry(caller.username)) return;
-    throw new PageFault(429, 'Too many passwords were tried: wait a minute.', { headers: { 'retry-after': '60' } });
+    throw new PageFault(429, 'Too many passwords tried. Try again in a minute.', { headers: { 'retry-after': '60' } });
   }
 
   /** Groups for a mission of the caller: those that were asked for, else their own. Rejects with 403 for those of others. */
@@ -105,7 +105,7 @@ export class MissionAccess {
     if (isAnybody && !own.some(({ group }) => group.name === ANONYMOUS)) {
       const on = own.filter(({ active }) => active);
       if (on.length === 0)
-        throw new CoreFault('forbidden', 'You may send into no group, so a mission of yours would be in none.');
+        throw new CoreFault('forbidden', "You can't create a mission: you have no group that you may send to.");
       return ascending(on.map(({ group }) => group.bitpos));
     }
     return ascending(placesNamed(wanted, own));

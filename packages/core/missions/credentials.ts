@@ -89,7 +89,7 @@ export function readMissionTokenKey(dataDir: string): Uint8Array {
   const digits = readOrMakeRandom({
     path: join(dataDir, 'mission-tokens.key'),
     bytes: 32,
-    remedy: 'put the old ones back; without them, delete the file, and devices subscribe to their missions anew',
+    remedy: 'restore the old ones. Without them, delete the file: devices then subscribe to their missions again',
   });
   return Buffer.from(digits, 'hex');
 }

@@ -55,7 +55,7 @@ export class MissionHandlers {
     if (password !== '') {
       await this.#requirePassword(c, mission, password);
       if (role === undefined && mission.inviteOnly)
-        throw new CoreFault('forbidden', `One has to be invited to the mission ${mission.name}.`);
+        throw new CoreFault('forbidden', `The mission ${mission.name} is invite-only.`);
       return this.#answered([await this.#whole(c, visited, await this.#tokens.ofAccess(mission))]);
     }
     if (may(role, 'MISSION_READ')) return this.#answered([await this.#whole(c, visited)]);
@@ -104,7 +104,7 @@ export class MissionHandlers {
       maxOwned: isAdmin(caller) ? MISSION_LIMITS.missions : MISSION_LIMITS.owned,
       now: this.#options.now(),
     });
-    if (made === undefined) throw new CoreFault('conflict', `There is a mission called ${name} already.`);
+    if (made === undefined) throw new CoreFault('conflict', `A mission named ${name} already exists.`);
     const mission = await this.#existing(name, places);
     const token = await this.#tokens.ofSubscription(mission, made.subscriptionUid);
     if (creatorUid !== '') await this.#subscriptions.setToken(mission.id, made.subscriptionUid, token);
@@ -115,7 +115,7 @@ export class MissionHandlers {
 
   async #existing(name: string, places: readonly number[]): Promise<MissionWithGroups> {
     const mission = await this.#reads.find({ name }, places);
-    if (mission === undefined) throw new CoreFault('gone', `The mission called ${name} was deleted meanwhile.`);
+    if (mission === undefined) throw new CoreFault('gone', `The mission ${name} was deleted in the meantime.`);
     return mission;
   }
 
@@ -140,7 +140,7 @@ export class MissionHandlers {
     require('MISSION_UPDATE_GROUPS', isMoved ||
       (draft.inviteOnly !== undefined && draft.inviteOnly !== mission.inviteOnly));
     if (isMoved && !flag(c, 'allowGroupChange'))
-      throw new CoreFault('forbidden', 'The groups of a mission change only with allowGroupChange=true.');
+      throw new CoreFault('forbidden', 'To change the groups of a mission, set allowGroupChange=true.');
     const passwordHash = password === undefined ? undefined : await this.#passwords.hash(password);
     const isNamed = Object.values(draft).some((value) => value !== undefined) || passwordHash !== undefined || isMoved;
     if (isNamed) {
@@ -159,7 +159,7 @@ export class MissionHandlers {
   async #requirePassword(c: AdminContext, mission: MissionWithGroups, password: string): Promise<void> {
     this.#access.requirePasswordRate(c);
     if (mission.passwordHash !== null && (await this.#passwords.matches(password, mission.passwordHash))) return;
-    throw new CoreFault('forbidden', `This is not the password of the mission ${mission.name}.`);
+    throw new CoreFault('forbidden', `Wrong password for the mission ${mission.name}.`);
   }
 
   /** With everything in it, and with its changes when they were asked for. */

@@ -97,7 +97,7 @@ export function isContentUid(uid: string): boolean {
 export async function contentsRequest(c: AdminContext): Promise<{ hashes: string[]; uids: string[] }> {
   const body = await jsonBody(c, z.looseObject({}));
   if (body !== undefined && 'paths' in body && body['paths'] !== null)
-    throw new CoreFault('not implemented', 'Contents have no paths here: send hashes and uids.');
+    throw new CoreFault('not implemented', 'Content paths are not supported: send hashes and uids.');
   const { hashes, uids } = checked(Contents, body ?? {});
   if (hashes.length + uids.length === 0) throw invalid('at least one of hashes and uids must hold something');
   return { hashes: hashes.map((hash) => hash.toLowerCase()), uids };
@@ -147,7 +147,7 @@ export function keywordOf(c: AdminContext): string {
 export function reportedUid(c: AdminContext, name: string): string {
   const given = c.req.query(name) ?? '';
   if (label(MISSION_LIMITS.uid).safeParse(given).success) return given;
-  throw invalid(`${name} has at most ${MISSION_LIMITS.uid} printable characters`);
+  throw invalid(`${name} must have at most ${MISSION_LIMITS.uid} printable characters`);
 }
 
 export function uidDemanded(c: AdminContext, name: string): string {
@@ -221,6 +221,6 @@ async function jsonBody<T>(c: AdminContext, schema: z.ZodType<T>): Promise<T | u
   if (body.trim() === '') return undefined;
   const type = c.req.header('content-type') ?? '';
   if (!type.toLowerCase().includes('json'))
-    throw new CoreFault('not implemented', 'Mission packages are not taken apart here: send JSON as application/json.');
+    throw new CoreFault('not implemented', 'Mission packages are not unpacked: send JSON as application/json.');
   return jsonAs(schema, body);
 }

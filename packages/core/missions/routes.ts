@@ -40,7 +40,7 @@ export class SubscriptionHandlers {
   readonly subscribe = async (c: AdminContext): Promise<Response> => {
     this.#access.requireRate(c);
     if ((c.req.query('topic') ?? '') !== '')
-      throw new CoreFault('not implemented', 'There are no topics here: say uid.');
+      throw new CoreFault('not implemented', 'Topics are not supported: send uid.');
     const clientUid = uidDemanded(c, 'uid');
     const visited = await this.#access.visit(c);
     const { mission, sees } = visited;
@@ -74,10 +74,7 @@ export class SubscriptionHandlers {
     const device = { clientUid, username: c.env.caller.username };
     const found = await this.#subscriptions.find(mission.id, device);
     if (found === undefined)
-      throw new CoreFault(
-        'not found',
-        `There is no subscription of yours to ${mission.name} by the device ${clientUid}.`,
-      );
+      throw new CoreFault('not found', `The device ${clientUid} is not subscribed to ${mission.name}.`);
     const token = found.token ?? undefined;
     return wrapped(LONG_TYPE, toSubscriptionView(found, token === undefined ? {} : { token }), this.#options.nodeId);
   };
@@ -90,7 +87,7 @@ export class SubscriptionHandlers {
     const { mission } = await this.#access.visitToWrite('MISSION_SET_ROLE', c);
     const recipient = { ...(clientUid === '' ? {} : { clientUid }), ...(username === '' ? {} : { username }) };
     const meant = await this.#subscriptions.setRole(mission.id, recipient, role);
-    if (meant.length === 0) throw new CoreFault('not found', `Nobody like that is subscribed to ${mission.name}.`);
+    if (meant.length === 0) throw new CoreFault('not found', `No matching subscriber of ${mission.name}.`);
     const notices = (await this.#hearersOf(mission)).filter(({ clientUid: uid, username: person }) =>
       meant.some((each) => each.clientUid === uid && nameKey(each.username) === nameKey(person)),
     );
@@ -150,15 +147,14 @@ export class SubscriptionHandlers {
     const password = c.req.query('password') ?? '';
     const refused = (why: string): CoreFault => new CoreFault('forbidden', `${why} (mission ${mission.name})`);
     if (password !== '') {
-      if (mission.passwordHash === null) throw refused('A password was given, and the mission has none');
+      if (mission.passwordHash === null) throw refused('The mission has no password');
       this.#access.requirePasswordRate(c);
-      if (!(await this.#passwords.matches(password, mission.passwordHash)))
-        throw refused('The password is not that one');
-      if (role === undefined && mission.inviteOnly) throw refused('One has to be invited');
+      if (!(await this.#passwords.matches(password, mission.passwordHash))) throw refused('Wrong password');
+      if (role === undefined && mission.inviteOnly) throw refused('Invitation required');
       return role ?? mission.defaultRole;
     }
     if (role !== undefined) return role;
-    throw refused(mission.passwordHash === null ? 'One has to be invited' : 'A password is needed');
+    throw refused(mission.passwordHash === null ? 'Invitation required' : 'Password required');
   }
 }
 

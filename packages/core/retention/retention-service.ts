@@ -65,8 +65,8 @@ export interface RetentionRuns {
   runs(): Promise<CoreRetentionRun[]>;
 }
 
-const KILLED = 'The core that ran it has ended, or another core took its place; the next run deletes the rest.';
-const STOPPED = 'The core was stopped while it ran; the next run deletes the rest.';
+const KILLED = 'The core stopped, or another core replaced it. The next run deletes the rest.';
+const STOPPED = 'The core was stopped during the run. The next run deletes the rest.';
 const SHOWN_RUNS = 100;
 /** How long the end of a run waits for the database; else the next run closes it. */
 const END_TRIES = 5;
@@ -165,7 +165,7 @@ export class RetentionService implements RetentionRuns {
     const path = this.#options.retention.edited();
     return path === undefined
       ? undefined
-      : `${path} was changed since the core read it, so nothing is deleted by what it said before; restart the core`;
+      : `${path} was edited after the core read it, so nothing was deleted. Restart the core to load it`;
   }
 
   /** Undefined when one is running that is not ours. */
@@ -285,10 +285,10 @@ export class RetentionService implements RetentionRuns {
     if (edited !== undefined) throw new CoreFault('invalid', edited);
     const ordered = orderedLimits(limits, policy, await this.#runs.now());
     if (this.#going !== undefined)
-      throw new CoreFault('conflict', `The retention run ${this.#going.id} is going on: wait for its end.`);
-    if (this.#signal.aborted) throw new CoreFault('conflict', 'The core is being stopped: no run begins any more.');
+      throw new CoreFault('conflict', `The retention run ${this.#going.id} is still running. Wait until it ends.`);
+    if (this.#signal.aborted) throw new CoreFault('conflict', 'The core is stopping. No new run can start.');
     const begun = await this.#begin(id, 'order', ordered, policy, maxRows);
-    if (begun === undefined) throw new CoreFault('conflict', 'Another core on the same database has a retention run.');
+    if (begun === undefined) throw new CoreFault('conflict', 'Another core on the same database is running retention.');
     return begun;
   }
 }

@@ -63,7 +63,7 @@ async function addGroup(tx: postgres.ISql, name: string): Promise<void> {
   const [row] = await tx<{ bitpos: number }[]>`
     INSERT INTO groups (name, bitpos, type) VALUES (${name}, nextval('group_bitpos_sequence'), 0) RETURNING bitpos`;
   if (row !== undefined && row.bitpos < MAX_GROUPS) return;
-  throw new AppError('internal', `There is no place for the group ${name}: ${MAX_GROUPS} were seen already.`);
+  throw new AppError('internal', `Couldn't register group ${name}: the limit of ${MAX_GROUPS} groups is reached.`);
 }
 
 export function activeGroups(run: RunSql): ActiveGroups {

@@ -37,7 +37,7 @@ export async function contentAdded(
     ORDER BY id FOR KEY SHARE`;
   const found = new Set(files.map(({ hash }) => hash));
   const missing = hashes.find((hash) => !found.has(hash));
-  if (missing !== undefined) throw new CoreFault('not found', `There is no file with the hash ${missing}.`);
+  if (missing !== undefined) throw new CoreFault('not found', `No file with the hash ${missing}.`);
   const newUids = await tx<{ uid: string }[]>`
     INSERT INTO mission_uid (mission_id, uid)
     SELECT DISTINCT ${id}::bigint, uid FROM json_array_elements_text(${JSON.stringify(uids)}::text::json) AS u (uid)
@@ -51,7 +51,7 @@ export async function contentAdded(
     SELECT (SELECT count(*) FROM mission_uid WHERE mission_id = ${id})::float8 AS uids,
       (SELECT count(*) FROM mission_resource WHERE mission_id = ${id})::float8 AS files`;
   if (Math.max(counted?.uids ?? 0, counted?.files ?? 0) > MISSION_LIMITS.contents)
-    throw new CoreFault('conflict', `A mission has at most ${MISSION_LIMITS.contents} uids and as many files.`);
+    throw new CoreFault('conflict', `A mission can have at most ${MISSION_LIMITS.contents} uids and as many files.`);
   const added = { uids: newUids.map(({ uid }) => uid), hashes: newFiles.map(({ hash }) => hash) };
   await contentRecorded(tx, id, 'ADD_CONTENT', added, creatorUid, now);
   return added;

@@ -96,7 +96,7 @@ export class StoredMissionSubscriptions implements MissionSubscriptions {
     const subscribed = await this.#run((sql) =>
       sql.begin(async (tx) => {
         const [mission] = await tx`SELECT FROM mission WHERE id = ${missionId} FOR SHARE`;
-        if (mission === undefined) throw new CoreFault('not found', 'The mission was deleted meanwhile.');
+        if (mission === undefined) throw new CoreFault('not found', 'The mission was deleted in the meantime.');
         const [there] = await tx<MissionSubscription[]>`
             SELECT ${columns(tx)} WHERE s.mission_id = ${missionId} AND s.client_uid = ${clientUid}
               AND lower(s.username) = lower(${username}) LIMIT 1`;
@@ -107,7 +107,7 @@ export class StoredMissionSubscriptions implements MissionSubscriptions {
         if ((counted?.count ?? 0) >= MISSION_LIMITS.devices)
           throw new CoreFault(
             'conflict',
-            `At most ${MISSION_LIMITS.devices} devices of one person subscribe to a mission: unsubscribe others with disconnectOnly=false.`,
+            `At most ${MISSION_LIMITS.devices} devices of one person can subscribe to a mission. Unsubscribe others with disconnectOnly=false.`,
           );
         const uid = randomUUID();
         await tx`
@@ -152,7 +152,7 @@ export class StoredMissionSubscriptions implements MissionSubscriptions {
             count(*) FILTER (WHERE (${isTheirs}) IS NOT TRUE)::float8 AS others
           FROM mission_subscription WHERE mission_id = ${missionId} AND role_id = ${roleId('MISSION_OWNER')}`;
       if (role !== 'MISSION_OWNER' && owners?.others === 0 && owners.meant > 0)
-        throw new CoreFault('conflict', 'The mission would have no owner: make somebody else owner first.');
+        throw new CoreFault('conflict', 'The mission would have no owner. Make another subscriber owner first.');
       return tx<Device[]>`
           UPDATE mission_subscription SET role_id = ${roleId(role)} WHERE ${isTheirs}
           RETURNING client_uid AS "clientUid", coalesce(username, '') AS username`;

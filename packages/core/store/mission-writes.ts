@@ -80,7 +80,7 @@ export async function lockedMission<T>(
   const result = await run((sql) =>
     sql.begin(async (tx) => {
       const [row] = await tx`SELECT FROM mission WHERE id = ${id} FOR UPDATE`;
-      if (row === undefined) throw new CoreFault('not found', 'The mission was deleted meanwhile.');
+      if (row === undefined) throw new CoreFault('not found', 'The mission was deleted in the meantime.');
       return use(tx);
     }),
   );
@@ -242,7 +242,7 @@ export class StoredMissionWrites implements MissionWrites {
       if (done !== 'no vector') return done;
       if (attempt === 1) this.#vectors.forget();
     }
-    throw new Error('the row of the group vector disappears again and again');
+    throw new Error('the row of the group vector keeps disappearing');
   }
 }
 
@@ -270,12 +270,9 @@ async function created(
       (SELECT count(DISTINCT mission_id) FROM mission_subscription
         WHERE lower(username) = lower(${username}) AND role_id = ${roleId('MISSION_OWNER')})::float8 AS owned`;
   if ((counted?.all ?? 0) >= MISSION_LIMITS.missions)
-    throw new CoreFault(
-      'conflict',
-      `There are ${MISSION_LIMITS.missions} missions, and no more may be: delete old ones.`,
-    );
+    throw new CoreFault('conflict', `The limit of ${MISSION_LIMITS.missions} missions is reached. Delete old ones.`);
   if ((counted?.owned ?? 0) >= maxOwned)
-    throw new CoreFault('conflict', `You own ${maxOwned} missions, and no more may be: delete old ones.`);
+    throw new CoreFault('conflict', `You already own ${maxOwned} missions, the maximum. Delete old ones.`);
   const [row] = await tx<{ id: number }[]>`
     INSERT INTO mission (name, creatoruid, create_time, tool, groups)
     SELECT ${name}, ${creatorUid}, ${now}::timestamptz, 'public', v.vector FROM group_vector v WHERE v.places = ${vectorKey}

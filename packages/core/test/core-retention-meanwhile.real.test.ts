@@ -89,7 +89,7 @@ describe.each([
     const added = addedBy((use) => use(core.sql));
     await isWaitingOr(endOf(added));
     deleting.end();
-    await expect(added).rejects.toThrow('There is no file with the hash old.');
+    await expect(added).rejects.toThrow('No file with the hash old.');
     expect(await ended).toMatchObject({ state: 'done' });
     expect([await rows.files(), await rows.missions()]).toEqual([[], ['kept']]);
     expect(await pointingAtNothing()).toHaveLength(0);

@@ -56,7 +56,7 @@ describe('an order', () => {
     world.edited.file = '/data/retention-policy.yml';
     await expect(world.begun(['cot'])).rejects.toMatchObject({
       kind: 'invalid',
-      message: expect.stringContaining('/data/retention-policy.yml was changed since the core read it'),
+      message: expect.stringContaining('/data/retention-policy.yml was edited after the core read it'),
     });
     expect([await rows.uids(), await world.service.runs()]).toEqual([['old'], []]);
     world.edited.file = undefined;
@@ -182,7 +182,7 @@ describe('a run', () => {
     expect(performance.now() - begunMs).toBeLessThan(1_000);
     const [run] = await world.service.runs();
     expect(run).toMatchObject({ id, state: 'interrupted' });
-    expect(run?.error).toContain('the next run deletes the rest');
+    expect(run?.error).toContain('The next run deletes the rest');
     expect((await rows.uids()).length).toBe(30_000 - (run?.rows.cot ?? 0));
     const next = await retentionWorld(core.sql, core.data()).whole(['cot']);
     expect((run?.rows.cot ?? 0) + (next.rows.cot ?? 0)).toBe(30_000);
@@ -208,7 +208,7 @@ describe('a run', () => {
         state: 'interrupted',
         rows: { cot: 7 },
         finishedAt: expect.any(String),
-        error: 'The core that ran it has ended, or another core took its place; the next run deletes the rest.',
+        error: 'The core stopped, or another core replaced it. The next run deletes the rest.',
       },
     ]);
     expect(world.log.events.map(({ event }) => event)).toContain('retention.interrupted');

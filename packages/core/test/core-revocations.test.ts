@@ -80,7 +80,7 @@ describe('a revocation', () => {
     const { revocations, rows, happened, list, clock, logged } = await world();
     list.failure = new Error('the disk is full');
     await expect(revocations.revoke(rows.ada)).rejects.toThrow(
-      /^The certificate is refused .* list could not be written/,
+      /^The certificate is revoked .* couldn't be added to the revocation list/,
     );
     expect(logged).toContain('crl.not_written');
     expect(happened).toEqual(['row', 'contexts', 'ended ada']);
@@ -118,7 +118,7 @@ describe('a revocation', () => {
     const { revocations, rows } = await world();
     const broken: CertificateRecord = rows.ada;
     broken.certificate = 'no certificate';
-    await expect(revocations.revoke(broken)).rejects.toThrow(/row 1 cannot be read/);
+    await expect(revocations.revoke(broken)).rejects.toThrow(/couldn't read the certificate of row 1/);
   });
 });
 

@@ -32,7 +32,7 @@ describe('the spool of uploads', () => {
   it('says which directory it cannot have', () => {
     const taken = join(parent, 'taken');
     writeFileSync(taken, 'x');
-    expect(() => spool({ directory: taken })).toThrow(`${taken} cannot be made or emptied for uploads`);
+    expect(() => spool({ directory: taken })).toThrow(`Couldn't create or empty ${taken} for uploads`);
   });
 
   it('gives back what came, in parts, and forgets it when it is told to', async () => {

@@ -169,7 +169,7 @@ describe('signClient/v2', () => {
     });
     expect([answer.status, await answer.json()]).toEqual([
       500,
-      { status: 'INTERNAL_SERVER_ERROR', code: 6, message: expect.stringMatching(/'wanda', and 'ada' has signed in/) },
+      { status: 'INTERNAL_SERVER_ERROR', code: 6, message: expect.stringMatching(/'wanda', but 'ada' is signed in/) },
     ]);
     expect(world.certificates.rows).toEqual([]);
     expect(logged('enrollment.failed')).toMatchObject([

@@ -46,7 +46,7 @@ describe('an attempt to enroll', () => {
     expect(reported(world, 'ada')).toEqual([
       ['ada', 'refused', expect.stringMatching(/does not answer/)],
       ['ada', 'refused', expect.stringMatching(/\w/)],
-      ['Ada', 'refused', 'the directory refuses the name or the password'],
+      ['Ada', 'refused', 'the directory refused the username or password'],
     ]);
     expect(JSON.stringify(world.attempts.list())).not.toContain('wrong');
   });

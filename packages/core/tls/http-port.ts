@@ -144,6 +144,6 @@ export class HttpPort extends CoreListener {
       return htmlPage(400, 'Bad Request', 'The address or the Host header cannot be read.');
     }
     this.events.happened('failed', { address: '', reason: messageOf(error) });
-    return htmlPage(500, 'Internal Server Error', 'The request could not be answered.');
+    return htmlPage(500, 'Internal Server Error', 'The request failed. The server log has the reason.');
   }
 }

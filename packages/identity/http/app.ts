@@ -66,7 +66,8 @@ export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRo
     const pk = pkOf(c);
     if ((await store.accounts.get(pk)) === undefined) throw notFound();
     const hash = await store.line.run({ status: 'own' }, () => hashPassword(password));
-    if (hash === undefined) throw new Refused(503, { detail: 'Too many passwords are being checked.' });
+    if (hash === undefined)
+      throw new Refused(503, { detail: 'Too many password checks at once. Try again in a moment.' });
     return keepHash(c, pk, hash);
   }
 
@@ -135,7 +136,7 @@ export function tokenActionRoutes({ store, log }: IdentityApiOptions): IdentityR
           const found = await store.tokens.key(uuid);
           if (found === undefined) throw notFound();
           if (found === 'unreadable') {
-            throw new Refused(500, { detail: 'The key was sealed with another secret key: it cannot be opened.' });
+            throw new Refused(500, { detail: "Couldn't open the key: it was sealed with another secret key." });
           }
           log.info('identity.key_viewed', { token: identifier, user: c.get('caller').username });
           return c.json(found, 200, { 'cache-control': 'no-store' });

@@ -128,7 +128,7 @@ describe('retention', () => {
     const run = await ended(id);
     expect(run).toMatchObject({
       state: 'interrupted',
-      error: expect.stringContaining('the next run deletes the rest'),
+      error: expect.stringContaining('The next run deletes the rest'),
     });
     const left = await countOf();
     expect(left).toBe(60_000 - (run.rows.cot ?? 0));
