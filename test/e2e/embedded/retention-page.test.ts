@@ -61,7 +61,7 @@ it('keeps what is younger than the days of the page, and deletes the rest', asyn
   expect(results[0]).toMatchObject({ state: 'done', rows: { cot: 1, geochat: 2, files: 0 } });
   expect(health).toMatchObject({
     status: 'ok',
-    message: expect.stringMatching(/^Kept are cot 30 days, geochat 90 days/),
+    message: expect.stringMatching(/^Kept: cot 30 days, geochat 90 days/),
   });
   expect(stdout).toMatch(/retention run .* done .*cot 1, geochat 2/);
 }, 120_000);
