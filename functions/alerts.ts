@@ -1,4 +1,4 @@
-// GET /api/alerts: what was alerted, to whom it went, and what waits. POST /api/ops/alerts/test: a test message, now.
+// GET /api/alerts lists alerts with their deliveries; POST /api/ops/alerts/test sends a test message.
 
 import { z } from '@hono/zod-openapi';
 import { csvLine } from '@holdfast/kit/text';
@@ -49,7 +49,7 @@ const pageSchema = z
     count: z.int(),
     page: z.int(),
     page_size: z.int(),
-    complete: z.boolean().openapi({ description: 'False while the database does not answer' }),
+    complete: z.boolean().openapi({ description: 'False while the database is unavailable' }),
   })
   .openapi('AlertPage');
 
@@ -57,7 +57,7 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/alerts',
-    summary: 'Alerts, newest first; as CSV without page and page_size all that match, at most 10,000',
+    summary: 'Alerts, newest first; CSV without page and page_size has all matches, at most 10,000',
     tags: ['alerts'],
     request: {
       query: z.object({
@@ -71,7 +71,7 @@ const listRoute = apiRoute(
       }),
     },
     responses: {
-      200: listingAnswer('A page; X-Total-Count and X-Complete of a CSV say what the page says in JSON', pageSchema),
+      200: listingAnswer('A page; for CSV, X-Total-Count and X-Complete have the count and completeness', pageSchema),
     },
   },
   { access: 'viewer', area: 'monitoring', fails: ['invalid'] },
@@ -81,12 +81,12 @@ const testRoute = apiRoute(
   {
     method: 'post',
     path: '/api/ops/alerts/test',
-    summary: 'Sends a test message now to everybody on a channel',
+    summary: 'Sends a test message to all recipients of a channel',
     tags: ['alerts'],
     request: {
       body: { content: { 'application/json': { schema: z.object({ channel: z.enum(CHANNELS) }) } }, required: true },
     },
-    responses: { 200: jsonAnswer('What became of it', z.object({ delivered: z.boolean(), detail: z.string() })) },
+    responses: { 200: jsonAnswer('The result', z.object({ delivered: z.boolean(), detail: z.string() })) },
   },
   { access: 'admin', fails: ['conflict'] },
 );
@@ -112,7 +112,7 @@ export function alertsFunction(app: App, deps: Deps): void {
 
 const COLUMNS = Object.keys(alertSchema.shape) as (keyof AlertView)[];
 
-/** Several details or deliveries stand on lines of their own within their cell. */
+/** Details and deliveries are separate lines within their cell. */
 function csvOf(alerts: readonly AlertView[]): string {
   const lines = alerts.map((alert) => {
     const deliveries = alert.deliveries.map(

@@ -1,4 +1,4 @@
-// The API of what happened: the audit log with its verification, and the log files.
+// Serves the audit log with its verification, and the log files.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -32,11 +32,8 @@ const pageSchema = pageOf(recordSchema, 'AuditPage');
 const verdictSchema = z
   .object({
     ok: z.boolean(),
-    records: z.int().openapi({ description: 'How many were looked at' }),
-    first_broken: z
-      .int()
-      .nullable()
-      .openapi({ description: 'seq of the first that is not as it was written, or is missing' }),
+    records: z.int().openapi({ description: 'Number of checked records' }),
+    first_broken: z.int().nullable().openapi({ description: 'seq of the first record that was changed or removed' }),
   })
   .openapi('AuditVerdict');
 
@@ -46,17 +43,17 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/audit',
-    summary: 'The audit log, newest first; as CSV without page and page_size all that match, at most 10,000',
+    summary: 'The audit log, newest first; CSV without page and page_size has all matches, at most 10,000',
     tags: ['audit'],
     request: {
       query: z.object({
         actor: filterText(),
-        action: filterText().openapi({ description: 'Exact, or its first words: user finds user.create too' }),
+        action: filterText().openapi({ description: 'Exact, or its first words: user also finds user.create' }),
         target: filterText(),
         ...listingQuery(),
       }),
     },
-    responses: { 200: listingAnswer('A page; X-Total-Count of a CSV is its count', pageSchema) },
+    responses: { 200: listingAnswer('A page; for CSV, X-Total-Count has the count', pageSchema) },
   },
   { access: 'admin', fails: ['invalid'] },
 );
@@ -65,7 +62,7 @@ const verifyRoute = apiRoute(
   {
     method: 'get',
     path: '/api/audit/verify',
-    summary: 'Looks at every record: whether all are as they were written, and none is missing',
+    summary: 'Checks that no record was changed or removed',
     tags: ['audit'],
     responses: { 200: jsonAnswer('The verdict', verdictSchema) },
   },
@@ -125,8 +122,7 @@ export function logsFunction(app: App, deps: Deps): void {
     c.header('Cache-Control', 'no-store');
     if (name === undefined) return c.json(await deps.logFiles.names(), 200);
     const lines = await deps.logFiles.tail(name, tail);
-    if (lines === undefined)
-      throw new AppError('not_found', `There is no log of the name "${name}"; ask without a name for the list.`);
+    if (lines === undefined) throw new AppError('not_found', `No log is named "${name}". Omit name for the list.`);
     return c.json({ name, lines }, 200);
   });
 }

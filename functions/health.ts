@@ -1,4 +1,4 @@
-// GET /api/health: what the scheduler measured last, from memory only. GET /api/health/{module}: measured now.
+// GET /api/health returns the last measurements from memory; GET /api/health/{module} measures one module now.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -19,9 +19,7 @@ const head = {
   message: z.string(),
   updated_at: z.iso.datetime().nullable(),
 };
-const remedies = z
-  .array(z.string())
-  .openapi({ description: 'What to do, about the worst finding first; empty when it is ok' });
+const remedies = z.array(z.string()).openapi({ description: 'Next steps, for the worst finding first; empty if ok' });
 const data = z.record(z.string(), z.unknown());
 const moduleSchema = z.object({ ...head, data }).openapi('HealthModule');
 const measuredSchema = z.object({ ...head, remedies, data }).openapi('HealthMeasurement');
@@ -59,23 +57,23 @@ const databaseSchema = z
   .catchall(z.unknown())
   .openapi('HealthDatabase');
 
-/** These two modules show their data beside the status; what stands here is shown when they cannot measure. */
+/** Modules that show their data beside the status, with the values for a failed measurement. */
 const FLAT: Record<string, Record<string, unknown>> = {
   autovacuum: { tables: [], settings: {} },
   database: { total_bytes: null, live_bytes: null, overhead_bytes: null, lost_events: null },
 };
 
-/** Who asks again and again is shown the same. */
+/** A measurement this recent is reused. */
 const FRESH_MS = 2_000;
 
-const NOT_MODIFIED = { description: 'Not changed since the entity tag that was sent' };
+const NOT_MODIFIED = { description: 'Not changed since the sent entity tag' };
 
-/** Also read by the short cuts of quick-answers.ts. */
+/** Also used by the shortcuts of quick-answers.ts. */
 export const healthRoute = apiRoute(
   {
     method: 'get',
     path: '/api/health',
-    summary: 'Every health module as measured last; never touches an outside system',
+    summary: 'Last measurement of every health module; never contacts other systems',
     tags: ['health'],
     request: { query: z.object({ view: z.literal('status').optional() }) },
     responses: { 200: jsonAnswer('The health cache', healthSchema), 304: NOT_MODIFIED },
@@ -109,21 +107,21 @@ export function healthFunction(app: App, deps: Deps): void {
     const module = healthModuleOf(name);
     if (module === undefined) {
       const names = HEALTH_MODULES.map((each) => each.name).join(', ');
-      throw new AppError('not_found', `There is no health module "${name}"; there are ${names}.`);
+      throw new AppError('not_found', `No health module is named "${name}". Modules: ${names}.`);
     }
     const prepared = await deps.together(`health ${name}`, () => measurePrepared(module, deps));
     return answerPrepared(prepared, c.req.raw.headers, c.env.requestId);
   });
 }
 
-/** Measures it now unless somebody just did, and lets everybody see that; alerts hear of it from the poll, which is due then. */
+/** Measures now unless just measured, and publishes the result; the poll, due then, passes it to alerts. */
 export async function measureNow(module: HealthModule, deps: Deps): Promise<void> {
   const { name } = module;
   await deps.together(`measure ${name}`, async () => {
     if (await isFresh(name, deps)) return;
     const before = (await deps.health.history(name)) ?? NO_HISTORY;
     const measurement = await module.measure(deps.monitored, deps.thresholds, before);
-    // Of now: the poll may have counted meanwhile.
+    // Read again: the poll may have counted meanwhile.
     const { failuresInRow, pollsInRow } = (await deps.health.history(name)) ?? NO_HISTORY;
     await deps.health.put({ ...measurement, failuresInRow, pollsInRow });
     await deps.health.forget(name);
@@ -141,7 +139,7 @@ async function measurePrepared(module: HealthModule, deps: Deps): Promise<Prepar
   return prepare(await module.measure(deps.monitored, deps.thresholds, before), module.remedy);
 }
 
-/** The entity tag is that of everything but the time. */
+/** The entity tag covers everything but the time. */
 async function prepare(measurement: Measurement, general: readonly string[]): Promise<Prepared> {
   const { module, status, message, updated_at, data } = measurement;
   const remedies = status === 'ok' ? [] : [...measurement.remedies, ...general];
@@ -155,7 +153,7 @@ const metricsRoute = apiRoute(
   {
     method: 'get',
     path: '/metrics',
-    summary: 'Health, jobs, requests and the process as OpenMetrics text; never touches an outside system',
+    summary: 'Health, jobs, requests and the process as OpenMetrics text; never contacts other systems',
     tags: ['health'],
     responses: {
       200: { description: 'OpenMetrics text 1.0', content: { [OPEN_METRICS_TYPE]: { schema: z.string() } } },
@@ -164,10 +162,7 @@ const metricsRoute = apiRoute(
   { access: 'viewer', area: 'monitoring' },
 );
 
-/**
- * GET /metrics: everything that can be counted, as OpenMetrics text, from memory alone.
- * Adds the route of this file.
- */
+/** Adds GET /metrics: all metrics as OpenMetrics text, from memory only. */
 export function metricsFunction(app: App, deps: Deps): void {
   app.openAPIRegistry.registerPath(metricsRoute);
   app.get(metricsRoute.path, requireAccess(metricsRoute.demand), async function showMetrics(c) {
@@ -180,17 +175,14 @@ const pingRoute = apiRoute(
   {
     method: 'get',
     path: '/api/ping',
-    summary: 'Whether the management process answers',
+    summary: 'Checks that the management process answers',
     tags: ['health'],
     responses: { 200: jsonAnswer('It answers', z.object({ status: z.literal('ok') })) },
   },
   { access: 'open' },
 );
 
-/**
- * GET /api/ping: the process answers. Open, and it touches nothing.
- * Adds the route of this file.
- */
+/** Adds GET /api/ping: open to all, contacts nothing. */
 export function pingFunction(app: App): void {
   app.openapi(pingRoute, function ping(c) {
     return c.json({ status: 'ok' as const }, 200);

@@ -1,4 +1,4 @@
-// GET /api/ops/jobs: long work that somebody has asked for, how far it is and what became of it.
+// GET /api/ops/jobs: requested long jobs with progress and result.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -15,7 +15,7 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/ops/jobs',
-    summary: 'Long work that somebody has asked for, newest first; what has ended is kept for 90 days',
+    summary: 'Requested jobs, newest first; finished jobs are kept for 90 days',
     tags,
     request: {
       query: z.object({
@@ -36,7 +36,7 @@ const readRoute = apiRoute(
   {
     method: 'get',
     path: '/api/ops/jobs/{id}',
-    summary: 'One job: how far it is, and what became of it',
+    summary: 'One job with its progress and result',
     tags,
     request: { params: z.object({ id: z.string() }) },
     responses: { 200: jsonAnswer('The job', opsJobSchema) },
@@ -56,7 +56,7 @@ export function opsJobsFunction(app: App, deps: Deps): void {
   app.openapi(readRoute, async function readJob(c) {
     const { id } = c.req.valid('param');
     const job = await deps.opsJobs.get(id.toLowerCase());
-    if (job === undefined) throw new AppError('not_found', 'There is no such job; GET /api/ops/jobs lists them.');
+    if (job === undefined) throw new AppError('not_found', 'Job not found. GET /api/ops/jobs lists all jobs.');
     c.header('Cache-Control', 'no-store');
     return c.json(toOpsJobView(job), 200);
   });

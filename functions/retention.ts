@@ -1,4 +1,4 @@
-// /api/retention: what is kept how long, and what a run would delete.
+// /api/retention: reads and changes the retention policy, previews and starts runs.
 
 import { z } from '@hono/zod-openapi';
 import { RETAINED } from '@holdfast/kit/retention';
@@ -28,7 +28,7 @@ const readRoute = apiRoute(
   {
     method: 'get',
     path: '/api/retention',
-    summary: 'Days and schedule in force, where each comes from, and the next runs',
+    summary: 'Days and schedule in force with their sources, and the next runs',
     tags,
     responses: { 200: jsonAnswer('Retention', retentionSchema) },
   },
@@ -39,10 +39,10 @@ const changeRoute = apiRoute(
   {
     method: 'put',
     path: '/api/retention',
-    summary: 'Changes days and schedule; notes say what the next run then deletes',
+    summary: 'Changes days and schedule; notes say what the next run deletes',
     tags,
     request: retentionBody,
-    responses: { 200: jsonAnswer('Retention as it is then', retentionSchema) },
+    responses: { 200: jsonAnswer('Retention after the change', retentionSchema) },
   },
   { access: 'admin', fails: ['conflict', 'upstream', 'unavailable'] },
 );
@@ -51,7 +51,7 @@ const previewRoute = apiRoute(
   {
     method: 'get',
     path: '/api/retention/preview',
-    summary: 'What a run would delete: with the policy in force, or with exactly the days that are given',
+    summary: 'Previews what a run would delete, with the policy in force or exactly the given days',
     tags,
     request: { query: previewQuery },
     responses: { 200: jsonAnswer('Rows per type', previewSchema) },
@@ -80,7 +80,7 @@ export function retentionFunction(app: App, deps: Deps): void {
 }
 
 const runTags = ['retention'];
-/** Whoever reads the history does not wait longer for a core that is slow. */
+/** A request for the history waits no longer than this for a slow core. */
 const CORE_TIMEOUT_MS = 1_000;
 
 const time = z.iso.datetime();
@@ -90,40 +90,38 @@ const runSchema = z
   .object({
     id: z.string(),
     source: z.enum(['core', 'log']).openapi({
-      description: 'log: read from the log of a TAK Server release, which tells less',
+      description: 'log: read from the log of a TAK Server release, which has fewer details',
     }),
     trigger: z.enum(['schedule', 'order']),
     state: z.enum(['running', 'done', 'failed', 'interrupted']).openapi({
-      description: 'done of source log: it began, and no error is known of it; such a log tells no end',
+      description: 'done with source log: it started and no error is known; such a log has no end',
     }),
     started_at: time,
     finished_at: time.nullable(),
-    limits: byType(time).openapi({ description: 'Rows from before these times were deleted; empty when not known' }),
-    rows: byType(z.int()).openapi({ description: 'Deleted so far; of source log only where the log has a count' }),
+    limits: byType(time).openapi({ description: 'Rows older than these times were deleted; empty if unknown' }),
+    rows: byType(z.int()).openapi({ description: 'Deleted so far; with source log only if the log has a count' }),
     included: z
       .object({ cot: z.int(), files: z.int() })
-      .openapi({ description: 'What went with missions, besides rows' }),
+      .openapi({ description: 'Deleted with missions, besides rows' }),
     expected: z
       .int()
       .nullable()
-      .openapi({ description: 'Rows that it deletes in all, with what goes with missions; null: not known' }),
-    bytes: z.int().nullable().openapi({ description: 'Freed for later rows, an estimate; null: not known' }),
+      .openapi({ description: 'Total rows to delete, including those deleted with missions; null: unknown' }),
+    bytes: z.int().nullable().openapi({ description: 'Estimate of bytes freed for new rows; null: unknown' }),
     error: z.string().nullable(),
-    complete: z.boolean().openapi({ description: 'False: the figures are only those that a log has' }),
+    complete: z.boolean().openapi({ description: 'False: only the figures of a log are known' }),
   })
   .openapi('RetentionRun');
 
 const pageSchema = pageOf(runSchema, 'RetentionRunPage').extend({
-  up_to_date: z
-    .boolean()
-    .openapi({ description: 'False: the core could not be asked just now, and there may be later runs' }),
+  up_to_date: z.boolean().openapi({ description: 'False: the core was unavailable, and there may be newer runs' }),
 });
 
 const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/retention/runs',
-    summary: 'Runs of retention, newest first',
+    summary: 'Retention runs, newest first',
     tags: runTags,
     request: { query: z.object(pagingQuery()) },
     responses: { 200: jsonAnswer('A page', pageSchema) },
@@ -136,20 +134,20 @@ const { body: orderBody } = bodyOf({
     .int()
     .min(0)
     .optional()
-    .openapi({ description: 'The most rows that it may delete; without it more than a million are refused' }),
+    .openapi({ description: 'Maximum number of rows to delete; without it, more than a million are rejected' }),
   cutoff: cutoffTime
     .optional()
-    .openapi({ description: 'As the preview gives it: then both speak of the same rows; default: now' }),
+    .openapi({ description: 'The cutoff of a preview, to delete the same rows; default: now' }),
 });
 
 const startRoute = apiRoute(
   {
     method: 'post',
     path: '/api/retention/runs',
-    summary: 'Deletes now what the policy in force does not keep; the answer is the job that does it',
+    summary: 'Deletes expired data now; returns the job that does it',
     tags: runTags,
     request: { body: { ...orderBody, required: false } },
-    responses: { 202: jsonAnswer('The job; Location says where it is followed', opsJobSchema) },
+    responses: { 202: jsonAnswer('The job; Location is its address', opsJobSchema) },
   },
   {
     access: 'admin',
@@ -157,10 +155,7 @@ const startRoute = apiRoute(
   },
 );
 
-/**
- * GET /api/retention/runs: the history of retention. POST: a run on demand, which deletes; it goes on as a job.
- * Adds the routes of this file.
- */
+/** Adds GET /api/retention/runs, the history, and POST, which starts a run on demand as a job. */
 export function retentionRunsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listRuns(c) {
     const { page, page_size } = c.req.valid('query');

@@ -1,4 +1,4 @@
-// GET /api/ops/database/vacuum: what a vacuum of the core's database would give back. POST: vacuums tables; it goes on as a job.
+// GET /api/ops/database/vacuum previews a vacuum of the core's database; POST starts one as a job.
 
 import { z } from '@hono/zod-openapi';
 import { VACUUM_MODES } from '../shared/database/port.ts';
@@ -18,9 +18,7 @@ const figures = {
   bytes: z.int().openapi({ description: 'Rows, TOAST and indexes' }),
   dead_tuples: z.int(),
   live_tuples: z.int(),
-  lock_seconds: z
-    .int()
-    .openapi({ description: 'How long FULL would keep everybody else from it, an estimate; standard: nobody' }),
+  lock_seconds: z.int().openapi({ description: 'Estimate of how long FULL would lock it; standard locks no one out' }),
 };
 
 const previewSchema = z
@@ -34,22 +32,22 @@ const previewSchema = z
           reclaimable_bytes: z
             .int()
             .nullable()
-            .openapi({ description: 'What FULL would give back, an estimate; null: never analysed' }),
-          allowed: z.boolean().openapi({ description: 'False: it belongs to somebody else, an extension mostly' }),
+            .openapi({ description: 'Estimate of what FULL would free; null: never analyzed' }),
+          allowed: z.boolean().openapi({ description: 'False: it has another owner, usually an extension' }),
         }),
       )
-      .openapi({ description: 'The largest first' }),
+      .openapi({ description: 'Largest first' }),
     total: z
       .object({ ...figures, reclaimable_bytes: z.int() })
-      .openapi({ description: 'Of those that may be vacuumed' }),
-    rate_from: z.enum(['runs', 'default']).openapi({ description: 'runs: what FULL has written here before' }),
+      .openapi({ description: 'Totals of the tables that may be vacuumed' }),
+    rate_from: z.enum(['runs', 'default']).openapi({ description: 'runs: measured by earlier FULL vacuums here' }),
     bytes_per_second: z.int(),
     free_bytes: z.int().nullable(),
     needed_bytes: z.int().openapi({ description: 'For FULL of all that may be vacuumed, one after the other' }),
     mount: z.string().nullable(),
-    enough_disk: z.boolean().nullable().openapi({ description: 'Null: not known; FULL is refused then, too' }),
+    enough_disk: z.boolean().nullable().openapi({ description: 'Null: unknown; FULL is rejected then, too' }),
     reason: z.string().nullable(),
-    running: z.guid().nullable().openapi({ description: 'The job that vacuums just now' }),
+    running: z.guid().nullable().openapi({ description: 'The job that is vacuuming now' }),
   })
   .openapi('VacuumPreview');
 
@@ -57,7 +55,7 @@ const previewRoute = apiRoute(
   {
     method: 'get',
     path: '/api/ops/database/vacuum',
-    summary: 'The tables of the core, what VACUUM FULL would give back of each, and whether there is room for it',
+    summary: 'Tables of the core with the space VACUUM FULL would free, and the disk space it needs',
     tags,
     responses: { 200: jsonAnswer('The preview', previewSchema) },
   },
@@ -66,25 +64,24 @@ const previewRoute = apiRoute(
 
 const { body } = bodyOf({
   mode: z.enum(VACUUM_MODES).openapi({
-    description:
-      'full: gives room back to the disk and locks clients out meanwhile; standard: makes it usable for later rows',
+    description: 'full: frees disk space, and locks clients out meanwhile; standard: makes space usable for new rows',
   }),
   tables: z
     .array(z.string().min(1, 'must name a table').max(200, 'must have at most 200 characters'))
-    .min(1, 'must name a table; leave it out for all of them')
+    .min(1, 'must name a table; omit it for all tables')
     .max(MAX_NAMES, `must be at most ${MAX_NAMES} names`)
     .optional()
-    .openapi({ description: 'Names, with or without their schema; default: all that may be vacuumed' }),
+    .openapi({ description: 'Names, with or without schema; default: all that may be vacuumed' }),
 });
 
 const startRoute = apiRoute(
   {
     method: 'post',
     path: '/api/ops/database/vacuum',
-    summary: 'Vacuums tables of the core, one after the other; the answer is the job that does it',
+    summary: 'Vacuums tables of the core one after the other; returns the job that does it',
     tags,
     request: { body },
-    responses: { 202: jsonAnswer('The job; Location says where it is followed', opsJobSchema) },
+    responses: { 202: jsonAnswer('The job; Location is its address', opsJobSchema) },
   },
   { access: 'admin', fails: ['conflict', 'not_enough_disk', 'not_supported', 'upstream', 'unavailable'] },
 );

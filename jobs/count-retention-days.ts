@@ -1,4 +1,4 @@
-// Counts the rows of events and of chat per day. While the database of the core is away there is nothing to count.
+// Counts the rows of events and chat per day; skipped while the core's database is unavailable.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Deps } from '../shared/http/deps.ts';

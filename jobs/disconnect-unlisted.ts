@@ -1,4 +1,5 @@
-// Disconnects devices that came while the directory was away, so that they get their channels. While the core is away there are none.
+// Disconnects devices that connected while the directory was unavailable, so that they get their channels.
+// Skipped while the core is unavailable.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { disconnectUnlisted, hasLoggedConnections, type UnlistedRun } from '../shared/devices/connections/unlisted.ts';

@@ -1,6 +1,6 @@
-// Sends the alerts that wait: each is taken under a lease, sent to everybody who does not have it yet, and counts as sent
-// only when everybody has it. What fails is tried again after a pause that grows, and given up visibly. The alerts of one
-// module go out in the order in which they were raised.
+// Sends pending alerts: each is taken under a lease and sent to every recipient who does not have it yet.
+// It counts as sent once every recipient has it. Failures are retried with growing pauses, then given up visibly.
+// Alerts of one module are sent in the order in which they were raised.
 
 import { maskAddresses } from '@holdfast/kit/text';
 import { alertMessage } from '../shared/alerts/message.ts';
@@ -17,7 +17,7 @@ import { healthModuleOf } from '../shared/health/modules/index.ts';
 import type { Deps } from '../shared/http/deps.ts';
 
 const CONCURRENCY = 10;
-/** The next alert of a module waits for the one before it, but not for a service that is slow. */
+/** The next alert of a module waits this long for the one before it, but not for a slow service. */
 const IN_ORDER_MS = 5_000;
 
 interface Tried extends AlertDelivery {
@@ -59,7 +59,7 @@ async function attemptOne(deps: Deps, alert: Alert, now: Date): Promise<void> {
   report(deps, alert, attempt);
 }
 
-/** To those on this channel who do not have it yet. */
+/** Sends to recipients of this channel who do not have it yet. */
 async function sendBy(deps: Deps, channel: Channel, alert: Alert, message: Message): Promise<Tried[]> {
   const transport = deps.notify[channel];
   const waiting = (transport?.recipients ?? []).filter((recipient) => !hasIt(alert, channel, recipient));

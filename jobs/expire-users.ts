@@ -1,5 +1,5 @@
-// Deactivates accounts whose time is over, programs too. One that cannot be deactivated does not hold up the others;
-// whoever must be kept (the first and the last administrator) is logged in each run until somebody has decided.
+// Deactivates expired accounts, including programs. A failure does not stop the others.
+// Accounts that must be kept (the first and the last administrator) are logged in each run until resolved.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Deps } from '../shared/http/deps.ts';
@@ -29,7 +29,7 @@ export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<E
   return summary;
 }
 
-/** To some providers text is less than every number: what is no number is left out here. */
+/** Some providers sort text below every number, so values that are not numbers are dropped here. */
 async function overdue(deps: Deps, now: Date, signal: AbortSignal): Promise<Account[]> {
   const attributes = { [`${EXPIRES}__lte`]: Math.floor(now.getTime() / 1000) };
   const found: Account[] = [];

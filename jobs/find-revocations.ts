@@ -1,4 +1,4 @@
-// Finds what was revoked at the core past Holdfast. While the core is away there is nothing to find.
+// Finds certificates that were revoked at the core without Holdfast; skipped while the core is unavailable.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { findRevocations, removeLeftKeys } from '../shared/devices/revocation/prove.ts';
@@ -9,7 +9,7 @@ export async function run(deps: Deps): Promise<{ found: number | null; keys_remo
   return { found: await foundBy(deps), keys_removed: keysRemoved };
 }
 
-/** Null: the core is away. */
+/** Null if the core is unavailable. */
 async function foundBy(deps: Deps): Promise<number | null> {
   try {
     return await findRevocations(deps);

@@ -1,5 +1,5 @@
-// Finds what was begun and has no outcome, because its process died or the provider went away in the middle, and finishes
-// it. What cannot be finished now is tried again in the next run.
+// Finishes audit intents without an outcome, because their process died or the provider became unavailable.
+// Those that can't be finished now are retried in the next run.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { MINUTE_MS } from '@holdfast/kit/time';
@@ -13,7 +13,7 @@ import { INTERRUPTED_SERVICE_ACCOUNTS } from '../shared/people/service-accounts/
 import { INTERRUPTED_RETENTION } from '../shared/retention/change.ts';
 import { INTERRUPTED_RETENTION_RUN } from '../shared/retention/jobs.ts';
 
-/** Longer than anything takes that is still under way. */
+/** Longer than any action that is still in progress. */
 const OLD_MS = 2 * MINUTE_MS;
 const MAX_PER_RUN = 200;
 

@@ -1,4 +1,4 @@
-// A sign of life for a monitor elsewhere, as long as the overall status can be computed.
+// Sends a heartbeat to an external monitor while the overall status can be computed.
 
 import type { Deps } from '../shared/http/deps.ts';
 

@@ -1,5 +1,4 @@
-// Keeps the history of retention: runs that the core tells of, also those of its schedule, and since when which policy and schedule
-// are in force there.
+// Keeps the retention history: runs of the core, including scheduled ones, and when policy and schedule came into force.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Deps } from '../shared/http/deps.ts';
@@ -17,7 +16,7 @@ export async function run(deps: Deps, now: Date): Promise<HistorySummary> {
   return { kept, up_to_date: upToDate };
 }
 
-/** Files say what the core will take at its next start, not what is in force. */
+/** Skips the files, which have the values for the core's next start, not those in force. */
 async function noteInForce(deps: Deps, now: Date): Promise<void> {
   const unit = deps.settings.CORE_RETENTION_UNIT;
   if (unit === undefined) return;
@@ -25,7 +24,7 @@ async function noteInForce(deps: Deps, now: Date): Promise<void> {
     const { policy, schedule, from } = await retentionInForce(deps, unit);
     if (from === 'core') await deps.retentionHistory.seenInForce(now.toISOString(), { policy, schedule });
   } catch (error) {
-    // Health says so; the next minute it is looked at again.
+    // Health reports it, and the next run retries.
     if (!(error instanceof AppError)) throw error;
   }
 }

@@ -1,4 +1,4 @@
-// Keeps every account in a group, also when groups were changed at the provider itself.
+// Puts accounts without a group into one, even if groups were changed at the provider.
 
 import type { Deps } from '../shared/http/deps.ts';
 import { placeUngrouped } from '../shared/people/place-ungrouped.ts';

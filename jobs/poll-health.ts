@@ -1,5 +1,4 @@
-// Measures every health module that is due, all at once and each for itself, keeps what was found and tells the alert
-// engine. Needs no database.
+// Measures every due health module concurrently, stores the result and passes it to the alert engine. Needs no database.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { AlertEvaluation } from '../shared/alerts/port.ts';
@@ -8,7 +7,7 @@ import type { Measurement } from '../shared/health/port.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { History, Status } from '../shared/settings/status.ts';
 
-/** Ends when the slowest of the modules that were due has ended; a later run does not wait for it. */
+/** Resolves after the slowest due module; a later run does not wait for it. */
 export async function run(deps: Deps, now: Date): Promise<{ measured: string[] }> {
   const due = await deps.health.takeDue(now.getTime());
   await Promise.all(
@@ -30,12 +29,12 @@ async function measureOne(deps: Deps, name: string): Promise<void> {
   await tellEngine(deps, measurement);
 }
 
-/** The first measurement after a start goes on from where the last process ended. */
+/** The first measurement after a start continues the history of the last process. */
 async function historyOf({ health, alerts }: Deps, name: string): Promise<History> {
   return (await health.history(name)) ?? alerts.history(name);
 }
 
-/** Every evaluation, good ones too. */
+/** Passes every evaluation, including good ones. */
 async function tellEngine({ alerts, log }: Deps, measurement: Measurement): Promise<void> {
   const { module, updated_at: at } = measurement;
   const observed = await alerts.observe({ ...evaluationOf(measurement), at });

@@ -1,4 +1,4 @@
-// Carries on what is to be revoked until it is proven: orders, the canary when it is due, then the proofs.
+// Advances revocations until they are proven: pending requests, the canary when due, then the proofs.
 
 import { type CanaryOutcome, isCanaryWanted, runCanaryIfDue } from '../shared/devices/revocation/canary.ts';
 import { proveOpenRevocations } from '../shared/devices/revocation/prove.ts';
@@ -28,7 +28,7 @@ export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<
   return { open_orders: openOrders, canary, ...proofs };
 }
 
-/** Health measures once an hour, and what takes too long is critical from that moment on. */
+/** Requests a measurement, because an overdue revocation is critical at once and health measures hourly. */
 async function measureWhatIsLate({ certificateStore, health, now }: Deps): Promise<void> {
   const open = [...(await certificateStore.orders()), ...(await certificateStore.openRevocations(MAX_SCANNED))];
   const since = lateSinceMs(open, now());

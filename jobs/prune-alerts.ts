@@ -1,4 +1,4 @@
-// Removes old entries of the alert history: what was never sent after a month, the rest after a year.
+// Removes old alerts from the history: muted ones after a month, the rest after a year.
 
 import { DAY_MS } from '@holdfast/kit/time';
 import type { Deps } from '../shared/http/deps.ts';

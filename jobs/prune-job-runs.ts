@@ -1,5 +1,4 @@
-// Removes our own records of finished job runs after a month, and of long work after three: bookkeeping of Holdfast, never
-// anything of the core.
+// Removes our own records of finished job runs after a month, and of requested jobs after three; nothing of the core.
 
 import { DAY_MS } from '@holdfast/kit/time';
 import type { Deps } from '../shared/http/deps.ts';

@@ -1,4 +1,4 @@
-// Removes sessions and API tokens that have ended.
+// Removes expired sessions and API tokens.
 
 import type { Deps } from '../shared/http/deps.ts';
 

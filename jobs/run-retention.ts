@@ -1,4 +1,4 @@
-// Carries on the run of retention that somebody has ordered: one step, every few seconds while there is one.
+// Runs one step of the requested retention run, every few seconds while there is one.
 
 import type { Deps } from '../shared/http/deps.ts';
 import { carryOnRetention, type Step } from '../shared/retention/carry-on.ts';

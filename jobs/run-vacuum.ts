@@ -1,4 +1,4 @@
-// Carries on the vacuum that somebody has ordered: one step, every few seconds while there is one.
+// Runs one step of the requested vacuum, every few seconds while there is one.
 
 import { carryOnVacuum } from '../shared/database/vacuum/carry-on.ts';
 import { openVacuumJob } from '../shared/database/vacuum/jobs.ts';

@@ -1,4 +1,4 @@
-// Notes how large the core's database is and how full the disks are, once a minute.
+// Samples the size of the core's database and the use of the disks once a minute.
 
 import { sampleGrowth } from '../shared/database/growth/sample.ts';
 import type { Deps } from '../shared/http/deps.ts';

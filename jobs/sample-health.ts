@@ -1,4 +1,4 @@
-// Notes where every health module stands, once in five minutes, and reads back after a start what was noted before.
+// Samples the state of every health module every five minutes, and reads earlier samples after a start.
 
 import { sampleHealth } from '../shared/health/sample.ts';
 import type { Deps } from '../shared/http/deps.ts';

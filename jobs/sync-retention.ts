@@ -1,9 +1,9 @@
-// Keeps in force what the variables of retention say: in the core while it runs, in its files while it does not.
+// Keeps the retention variables in force: in the core while it is running, else in its files.
 
 import type { Deps } from '../shared/http/deps.ts';
 import { asksForRetention, syncRetention } from '../shared/retention/sync.ts';
 
-/** Without a variable nothing is ours to put right. */
+/** Without a variable there is nothing to correct. */
 export async function isWanted({ monitored }: Deps): Promise<boolean> {
   return asksForRetention(monitored.wanted.retention);
 }

@@ -1,5 +1,5 @@
-// From how large something was to how fast it grows and when there is no room left, each with what it may be as well. The trend is
-// the long run, without what came once (an import, a VACUUM FULL) or came and went; the pace is what the last minutes say.
+// Forecasts growth and the time until no space is left, each with a range.
+// The trend is the long run, without one-time changes (an import, a VACUUM FULL) and peaks; the pace covers the last minutes.
 
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 
@@ -8,53 +8,53 @@ export interface Point {
   bytes: number;
 }
 
-/** Bytes a day; from `least` to `most` is what it may be as well. */
+/** Growth in bytes per day, with its range from `minPerDay` to `maxPerDay`. */
 export interface Growth {
   basis: 'trend' | 'pace';
   bytesPerDay: number;
   minPerDay: number;
   maxPerDay: number;
-  /** How far one day is from another. */
+  /** Standard deviation between days. */
   dayDeviation: number;
-  /** How much more than now it is at its highest of an ordinary day: a nightly backup, say. */
+  /** How far above the current size an ordinary day peaks, for example during a nightly backup. */
   swingBytes: number;
   sinceMs: number;
 }
 
-/** Days from now until there is no room; `latest` is null where it may never come. */
+/** Days from now until no space is left; `latest` is null if that may never happen. */
 export interface FullIn {
   days: number;
   earliest: number;
   latest: number | null;
 }
 
-/** Samples of a shorter time say nothing about the long run. */
+/** A shorter time of samples gives no trend. */
 const MIN_TREND_MS = 6 * HOUR_MS;
-/** What is older says little about what will be. */
+/** Older samples say little about the future. */
 export const MAX_TREND_MS = 56 * DAY_MS;
-/** From here on a day is compared with a day; before, an hour with an hour. */
+/** From this span on, days are compared; before, hours. */
 const WHOLE_DAYS_MS = 4 * DAY_MS;
-/** What is there for a shorter time came and went: a backup, the copy of a VACUUM FULL. */
+/** A shorter rise is a peak: a backup, or the copy of a VACUUM FULL. */
 const PEAK_MS = 2 * HOUR_MS;
 const WEEK = 7;
-/** Beyond it nobody knows. */
+/** The longest forecast. */
 export const MAX_DAYS = 730;
 
 const PACE_MS = 10 * MINUTE_MS;
 const MIN_PACE_MS = 4 * MINUTE_MS;
-/** A pace that has ended is none. */
+/** A pace must have a sample this recent. */
 const FRESH_MS = 3 * MINUTE_MS;
-/** An import of four minutes rises in five steps, as it begins and ends between two samples. */
+/** More than the five steps of a four-minute import, which begins and ends between two samples. */
 const MIN_STEPS = 6;
-/** A step that rises by less than this part of the usual one belongs to the quiet before, or after. */
+/** A step below this fraction of the usual one belongs to the quiet before or after. */
 const SLOW = 0.25;
-/** Of so many steps one may stand still. */
+/** One step in this many may be flat. */
 const STEPS_FOR_A_MISS = 7;
 
-/** Of a normal distribution eight of ten lie within so many deviations. */
+/** Eight of ten values of a normal distribution are within this many deviations. */
 const DEVIATIONS = 1.28;
 
-/** The growth in the long run; undefined before there are samples of six hours. Points from after `nowMs` are left out. */
+/** The long-run growth; undefined before six hours of samples. Ignores points after `nowMs`. */
 export function trendOf(points: readonly Point[], nowMs: number): Growth | undefined {
   const known = ascending(points).filter(({ atMs }) => atMs <= nowMs && atMs > nowMs - MAX_TREND_MS);
   const first = known[0];
@@ -67,7 +67,7 @@ export function trendOf(points: readonly Point[], nowMs: number): Growth | undef
   const all = stepsBetween(slots, slotMs);
   if (all.length === 0) return undefined;
   const growth = growthOf(withoutJumps(all), slotMs, spanMs, first.atMs);
-  // What came at once may come again.
+  // A jump may happen again.
   const withJumps = meanOf(all) * (DAY_MS / slotMs);
   const maxPerDay = Math.max(growth.maxPerDay, withJumps);
   return { ...growth, maxPerDay, swingBytes: swingOf(known, growth.bytesPerDay) };
@@ -75,7 +75,7 @@ export function trendOf(points: readonly Point[], nowMs: number): Growth | undef
 
 const ORDINARY_DAYS = 3;
 
-/** What every one of the last days has had, but for one. */
+/** The usual daily peak of the last days above the trend. */
 function swingOf(known: readonly Point[], bytesPerDay: number): number {
   const last = known.at(-1);
   if (last === undefined) return 0;
@@ -88,7 +88,7 @@ function swingOf(known: readonly Point[], bytesPerDay: number): number {
   return Math.max(0, median(grown) - last.bytes);
 }
 
-/** What the size does from one slot to the next that is known, for each of the slots between them. */
+/** The change per slot between two known slots. */
 interface Step {
   change: number;
   slots: number;
@@ -115,8 +115,8 @@ function growthOf(steps: readonly Step[], slotMs: number, spanMs: number, sinceM
 }
 
 /**
- * Of the rates of the whole time, of half and of a quarter of it. Where they differ by no more than `chance` the whole time counts;
- * where the rate itself rises or falls, its last ones do, and `next` is what it would be if it went on so.
+ * Combines the rates of the whole time, half of it and a quarter of it. If they differ by at most `chance`, the whole time
+ * counts. If the rate rises or falls steadily, the recent ones count, and `next` extrapolates.
  */
 function lately(rates: readonly number[], chance: number): { middle: number; next: number } {
   const [whole = 0, half = whole, quarter = half] = rates;
@@ -125,14 +125,14 @@ function lately(rates: readonly number[], chance: number): { middle: number; nex
   return moves ? { middle: (half + quarter) / 2, next: 2 * quarter - half } : { middle: median(rates), next: half };
 }
 
-/** Before a day is over nobody knows the night; before some are, which of them was ordinary; before two weeks are, a weekend. */
+/** The relative uncertainty of short histories: no full day, few days, or no second weekend. */
 function littleDataPart(days: number): number {
   if (days < 1) return 2;
   if (days < 4) return 0.55;
   return days < 2 * WEEK ? 0.35 : 0.1;
 }
 
-/** The last steps of the whole time, of half and of a quarter of it; whole days, and whole weeks where there are some. */
+/** The last steps of the whole time, half and a quarter of it, in whole days or weeks if possible. */
 function windowsOf(steps: readonly Step[], slotMs: number): Step[][] {
   const all = steps.reduce((sum, { slots }) => sum + slots, 0);
   const round = slotMs === DAY_MS ? WEEK : DAY_MS / HOUR_MS;
@@ -154,7 +154,7 @@ function lastSlots(steps: readonly Step[], most: number): Step[] {
   return taken;
 }
 
-/** What happened once or twice and is far from everything else is no growth; three times, it comes again. */
+/** Drops outliers that happened once or twice; from three times on they count as recurring. */
 function withoutJumps(steps: readonly Step[]): Step[] {
   const changes = steps.map(({ change }) => change);
   const usual = median(changes);
@@ -180,7 +180,7 @@ function stepsBetween(slots: readonly Point[], slotMs: number): Step[] {
   });
 }
 
-/** The most of each slot; the slots are counted back from `endMs`, so that the last one is a whole one. */
+/** The maximum per slot; slots are counted back from `endMs`, so that the last one is complete. */
 function highest(points: readonly Point[], slotMs: number, endMs: number): Point[] {
   const slots = new Map<number, number>();
   for (const { atMs, bytes } of points) {
@@ -190,7 +190,7 @@ function highest(points: readonly Point[], slotMs: number, endMs: number): Point
   return ascending([...slots].map(([slot, bytes]) => ({ atMs: endMs - slot * slotMs, bytes })));
 }
 
-/** What is higher for a short time is cut off. Of the last hours nobody knows yet whether they are such a time: they go. */
+/** Cuts short peaks. Drops the last hours, which may still be in a peak. */
 function withoutPeaks(points: readonly Point[]): Point[] {
   const lows = points.map(({ atMs }, index) => {
     const ahead = points.slice(index, index + 1 + PEAK_MS / HOUR_MS).filter((each) => each.atMs <= atMs + PEAK_MS);
@@ -208,8 +208,8 @@ function withoutPeaks(points: readonly Point[]): Point[] {
 }
 
 /**
- * The pace of the last ten minutes, or of those since it began; undefined unless it rises from nearly each sample to the next, for
- * six of them and four minutes at least, and still does.
+ * The pace of the last ten minutes, or since it began; undefined unless nearly every sample rises, for at least six samples
+ * and four minutes, until now.
  */
 export function paceOf(points: readonly Point[], nowMs: number): Growth | undefined {
   const recent = ascending(points).filter(({ atMs }) => atMs <= nowMs && atMs >= nowMs - PACE_MS - MINUTE_MS);
@@ -252,7 +252,7 @@ function ratesBetween(points: readonly Point[]): number[] {
   });
 }
 
-/** Undefined where nothing grows. */
+/** Undefined if nothing grows. */
 export function fullIn(growth: Growth, roomBytes: number): FullIn | undefined {
   const { bytesPerDay, minPerDay, maxPerDay, dayDeviation, swingBytes } = growth;
   if (bytesPerDay <= 0) return undefined;
@@ -274,7 +274,7 @@ export function formatFull({ days, earliest, latest }: FullIn): string {
   return `about ${shown(days)} ${unit} (${shown(earliest)}${latest === null ? ',' : ''} ${until})`;
 }
 
-/** Two digits say all that is known. */
+/** Rounds to two significant digits. */
 export function sensible(value: number): number {
   if (!Number.isFinite(value) || value === 0) return value;
   const digits = value < 10 ? 1 : 0;

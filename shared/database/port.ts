@@ -1,5 +1,4 @@
-// The outside of the database feature: the vacuum statement and what it must know, the growth of the core's database and what is
-// remembered of it, and a write to our own database.
+// Declares the ports of the database feature: vacuum, growth facts and history, and a test write to our own database.
 
 export interface VacuumOrder {
   /** A UUID: the name of the statement. */
@@ -7,27 +6,27 @@ export interface VacuumOrder {
   mode: VacuumMode;
   schema: string;
   table: string;
-  /** As the reader has seen it: another database, or another table of that name, is refused. */
+  /** The oid that the reader saw: another database or another table of that name is rejected. */
   oid: VacuumMarks['oid'];
 }
 
 /**
- * As the owner of the core's database, on a connection of the Node host. The server goes on with a statement when that process
- * dies; everybody finds it by its application name.
+ * Vacuums as the owner of the core's database, on a connection of the Node host. The server continues a statement if that
+ * process dies; others find it by its application name.
  */
 export interface CoreVacuum {
   /**
-   * Begins the statement and resolves once it runs or has ended; its end is told by `VacuumFacts.statement`, for a minute or until `settle`.
-   * Gives up waiting for a lock after 5 s (SQLSTATE 55P03). Rejects with `unavailable` when nobody may begin one (no owner's URL, no answer),
-   * `conflict` when one of that job still runs, `upstream` when the table is another one.
+   * Starts the statement and resolves once it is running or has ended; `VacuumFacts.statement` shows its end for a minute,
+   * or until `settle`. Stops waiting for a lock after 5 s (SQLSTATE 55P03). Rejects with `unavailable` without an owner's
+   * URL or an answer, `conflict` if one of that job is still running, `upstream` if it is another table.
    */
   begin(order: VacuumOrder): Promise<void>;
-  /** Ends the connection of a statement that has ended; resolves with what the server has said of its error, if this process knows. */
+  /** Closes the connection of an ended statement; resolves with the server's error message, if this process knows it. */
   settle(job: string): Promise<string | null>;
 }
 
 export const VACUUM_MODES = ['full', 'standard'] as const;
-/** `full` rewrites a table and gives its room back to the disk, under an exclusive lock; `standard` makes it usable for later rows. */
+/** `full` rewrites a table under an exclusive lock and frees disk space; `standard` makes space usable for new rows. */
 export type VacuumMode = (typeof VACUUM_MODES)[number];
 
 export interface VacuumTable {
@@ -35,49 +34,49 @@ export interface VacuumTable {
   table: string;
   /** Its files: rows, TOAST and indexes. */
   bytes: number;
-  /** What VACUUM FULL would give back to the disk, estimated; null when the table was never analysed. */
+  /** Estimate of what VACUUM FULL would free; null if the table was never analyzed. */
   reclaimable_bytes: number | null;
   dead_tuples: number;
   live_tuples: number;
-  /** The owner of the database may vacuum it; false for tables of an extension that belong to somebody else. */
+  /** True if the owner of the database may vacuum it; false for tables of extensions with another owner. */
   allowed: boolean;
-  /** It, its TOAST table or an index lies in a tablespace of its own, so on another disk perhaps. */
+  /** True if it, its TOAST table or an index has its own tablespace, which may be on another disk. */
   elsewhere: boolean;
 }
 
-/** What changes when a table was vacuumed: the same marks before and after mean that nothing was done. */
+/** Values that change when a table is vacuumed: equal marks before and after mean that nothing was done. */
 export interface VacuumMarks {
-  /** Of the table in the catalogue; another one: it was made anew. */
+  /** Oid of the table; it changes if the table is recreated. */
   oid: number;
-  /** Another one: the table was rewritten. */
+  /** Changes if the table is rewritten. */
   filenode: number;
-  /** How often it was vacuumed by hand, without FULL; counted from 0 again when the server has crashed. */
+  /** How often it was vacuumed manually without FULL; reset to 0 by a server crash. */
   vacuums: number;
   bytes: number;
   dead_tuples: number;
 }
 
-/** Somebody who holds a lock on a table that keeps a vacuum out. */
+/** A holder of a lock that blocks a vacuum of a table. */
 export interface LockHolder {
-  /** 0: a prepared transaction. */
+  /** 0 for a prepared transaction. */
   pid: number;
   user: string;
-  /** Of a prepared transaction the literal of its name. */
+  /** For a prepared transaction, its quoted name. */
   application: string;
-  /** ISO 8601: since when its transaction runs; null when it cannot be seen. */
+  /** Start of its transaction, ISO 8601; null if unknown. */
   since: string | null;
 }
 
-/** The statement of a job, as the server shows it to everybody. */
+/** The statement of a job, as the server shows it. */
 export type VacuumStatement =
   | {
       state: 'running';
       pid: number;
-      /** It waits for a lock. */
+      /** True while it waits for a lock. */
       waits: boolean;
-      /** PostgreSQL's own word, or null before the first one. */
+      /** PostgreSQL's name of the phase, or null before the first one. */
       phase: string | null;
-      /** 0 to 100 within the phase; null where PostgreSQL gives none. */
+      /** 0 to 100 within the phase; null if PostgreSQL reports none. */
       percent: number | null;
     }
   | {
@@ -92,22 +91,22 @@ export interface VacuumServer {
   started_at: string;
 }
 
-/** Every call rejects with an AppError `unavailable` when the database does not answer. */
+/** Every call rejects with an AppError `unavailable` if the database is unavailable. */
 export interface VacuumFacts {
-  /** Every table that can be vacuumed, the largest first. Waits for no lock. */
+  /** All tables that can be vacuumed, largest first. Waits for no lock. */
   tables(): Promise<VacuumTable[]>;
-  /** Undefined when there is no such table. */
+  /** Undefined if there is no such table. */
   marks(schema: string, table: string): Promise<VacuumMarks | undefined>;
-  /** Whose locks a vacuum of that mode would have to wait for, the one that has held longest first. */
+  /** Holders of locks that block a vacuum of that mode, longest first. */
   holders(mode: VacuumMode, schema: string, table: string): Promise<LockHolder[]>;
-  /** Undefined when nothing goes on under the name of that job. */
+  /** Undefined if no statement has the name of that job. */
   statement(job: string): Promise<VacuumStatement | undefined>;
   server(): Promise<VacuumServer>;
 }
 
-/** Our own database, as far as health looks at it. */
+/** Our own database, for health. */
 export interface State {
-  /** Commits one small row; rejects within a few seconds when that is not possible. */
+  /** Commits one small row; rejects within a few seconds if that is not possible. */
   writeOnce(): Promise<void>;
 }
 
@@ -115,7 +114,7 @@ export interface MountSample {
   mount: string;
   total_bytes: number;
   free_bytes: number;
-  /** The files of the core's database lie on it; false also where that is not known. */
+  /** True if the files of the core's database are on it; false also if unknown. */
   holds_database: boolean;
   holds_wal: boolean;
 }
@@ -123,7 +122,7 @@ export interface MountSample {
 export interface GrowthSample {
   /** ISO 8601. */
   at: string;
-  /** Null while the database was away, or a table of it was locked and may have been copied. */
+  /** Null if the database was unavailable, or a table was locked and may have been in copy. */
   database_bytes: number | null;
   wal_bytes: number | null;
   max_wal_bytes: number | null;
@@ -135,18 +134,18 @@ export interface TableDay extends TableSize {
   day: string;
 }
 
-/** Every call rejects with an AppError `unavailable` when our own database does not answer. */
+/** Every call rejects with an AppError `unavailable` if our own database is unavailable. */
 export interface GrowthHistory {
   keepSample(sample: GrowthSample): Promise<void>;
   /** From that time on, ascending. */
   samples(since: string): Promise<GrowthSample[]>;
-  /** Replaces what is known of that day. */
+  /** Replaces the tables of that day. */
   keepTables(day: string, tables: readonly TableSize[]): Promise<void>;
   /** From that day on, by day and name. */
   tables(sinceDay: string): Promise<TableDay[]>;
   /**
-   * Of samples older than two days one an hour stays, older than two months one a day, and nothing older than 400 days or of the
-   * future. Resolves with the number of samples that were removed.
+   * Keeps one sample per hour beyond two days, one per day beyond two months, none beyond 400 days, and none from the
+   * future. Resolves with the number of removed samples.
    */
   thin(now: string): Promise<number>;
 }
@@ -156,44 +155,44 @@ export interface TableSize {
   table: string;
   /** Its files: rows, TOAST and indexes. */
   bytes: number;
-  /** Live rows, as the statistics have them. */
+  /** Live rows, from the statistics. */
   rows: number;
 }
 
 export interface Filler {
-  /** A CoT type or `files`, or the UID of a client; `(none)` where there is none. At most 200 characters on one line. */
+  /** A CoT type, `files`, or the UID of a client; `(none)` if missing. One line of at most 200 characters. */
   name: string;
-  /** Of the bytes of all that came in that time, 0 to 1. */
+  /** Share of all bytes of that time, 0 to 1. */
   share: number;
-  /** An estimate for the whole time. */
+  /** Estimate for the whole time. */
   rows: number;
   bytes: number;
-  /** Of a UID: the type that it sends most, and its callsign where one is known. */
+  /** For a UID: its most frequent type, and its callsign if known. */
   cot_type?: string | null;
   callsign?: string | null;
 }
 
-/** What came in the last `seconds`, from rows that were taken evenly out of that time. */
+/** The largest sources of the last `seconds`, from an even sample of rows. */
 export interface Fillers {
   seconds: number;
-  /** Rows that were looked at. */
+  /** Number of sampled rows. */
   sampled: number;
   /** Estimates for the whole time. */
   rows: number;
   bytes: number;
-  /** The ten that took most bytes, largest first. */
+  /** The ten with most bytes, largest first. */
   types: Filler[];
   uids: Filler[];
 }
 
-/** Every call rejects with an AppError `unavailable` when the database does not answer. */
+/** Every call rejects with an AppError `unavailable` if the database is unavailable. */
 export interface GrowthFacts {
   tables(): Promise<TableSize[]>;
-  /** Of the events, chat and files that the core has stored in the last `seconds`; at most 86,400. Waits no longer than 2 s. */
+  /** Sources of events, chat and files stored in the last `seconds`, at most 86,400. Takes at most 2 s. */
   fillers(seconds: number): Promise<Fillers>;
 }
 
-/** What this feature asks of the outside, by the names in Deps. */
+/** The ports that this feature needs, by their names in Deps. */
 export interface DatabasePorts {
   vacuumFacts: VacuumFacts;
   coreVacuum: CoreVacuum;

@@ -1,4 +1,4 @@
-// When something that grows reaches a size, as a date with what it may be as well; and the same history in few rows.
+// Computes when a growing size reaches a limit, with a range, and thins a history to few rows.
 
 import { DAY_MS } from '@holdfast/kit/time';
 import { fullIn, type Growth, MAX_DAYS } from './forecast.ts';
@@ -9,7 +9,7 @@ export type Reach =
   | { state: 'unknown' }
   | { state: 'ahead'; atMs: number; earliestMs: number; /** Null: it may never come. */ latestMs: number | null };
 
-/** `never`: not within two years, as it grows now. */
+/** `never`: not within two years at the current growth. */
 export function reachOf(growth: Growth | undefined, bytes: number | null, limit: number, nowMs: number): Reach {
   if (bytes !== null && bytes >= limit) return { state: 'reached' };
   if (growth === undefined || bytes === null) return { state: 'unknown' };
@@ -32,7 +32,7 @@ export interface SizeThen {
 
 const DEVIATIONS = 1.28;
 
-/** How large it will be: at most likely, at least and at most. */
+/** The forecast size: likely, least and most. */
 export function sizesAhead(growth: Growth, from: SizeThen, toMs: number): Record<'likely' | 'least' | 'most', number> {
   const days = Math.max(0, (toMs - from.atMs) / DAY_MS);
   const chance = DEVIATIONS * growth.dayDeviation * Math.sqrt(days);
@@ -44,7 +44,7 @@ export function sizesAhead(growth: Growth, from: SizeThen, toMs: number): Record
   };
 }
 
-/** The last of each of `count` equal stretches of the time; stretches without any are missing. */
+/** The last point of each of `count` equal stretches of time; empty stretches are skipped. */
 export function lastOfEach(points: readonly SizeThen[], fromMs: number, toMs: number, count: number): SizeThen[] {
   const width = (toMs - fromMs) / count || 1;
   const stretches = new Map<number, SizeThen>();

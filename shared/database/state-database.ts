@@ -1,9 +1,9 @@
-// Our own database, as far as health looks at it.
+// Tests a write to our own database for health.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { State } from './port.ts';
 
-/** A write needs a new page each time: one that fits into an old page succeeds on a full disk, too. */
+/** Each write needs a new page: one that fits into an old page would succeed on a full disk. */
 export function stateDatabase(run: RunSql): State {
   async function writeOnce(): Promise<void> {
     await run((sql) =>

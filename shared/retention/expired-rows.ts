@@ -1,20 +1,20 @@
-// Which rows a run of retention deletes, as pieces of SQL: the one place that says so to what counts them. They name only
-// columns that a TAK Server release has too. The table of events is `e`, that of chat `c`, that of files `r`.
+// Defines in SQL which rows a retention run deletes, and counts them; the only place with these rules.
+// Uses only columns that a TAK Server release also has. Aliases: events `e`, chat `c`, files `r`.
 
 import type { AnySql, Piece } from '@holdfast/kit/postgres';
 import type { Retained } from '@holdfast/kit/retention';
 import type { Figures } from '../core/database/timed-figure.ts';
 import type { ExpiredRows, FactsQuestion } from './port.ts';
 
-/** Which rows are meant. */
+/** Selects the expired rows. */
 export type Doom = Omit<FactsQuestion, 'withinMs'>;
 
-/** Events of their age, also those that a mission has: only these are in the index of PostgreSQL that holds no chat. */
+/** Old events, including those of missions: this condition matches the PostgreSQL index without chat. */
 export function oldEvents(sql: AnySql, limit: string): Piece {
   return sql`e.servertime < ${limit} AND e.cot_type <> 'b-t-f'`;
 }
 
-/** Chat that older releases have put among the events. */
+/** Old chat that older releases stored with the events. */
 export function oldLegacyChat(sql: AnySql, limit: string): Piece {
   return sql`e.cot_type = 'b-t-f' AND e.servertime < ${limit}`;
 }
@@ -29,12 +29,12 @@ export function expiredMissions(sql: AnySql, limit: string): Piece {
     WHERE m.create_time < ${limit} AND m.name NOT IN ('exchecktemplates', 'citrap') AND m.invite_only = false`;
 }
 
-/** The uids of all missions: their events are spared by their age. */
+/** The uids of all missions: their events are not deleted by age. */
 export function missionUids(sql: AnySql): Piece {
   return sql`SELECT u.uid FROM mission_uid u`;
 }
 
-/** The uids whose events go with missions, whatever their age and type. */
+/** The uids whose events are deleted with missions, regardless of age and type. */
 export function goneUids(sql: AnySql, { core, limits }: Pick<Doom, 'core' | 'limits'>): Piece {
   if (limits.missions === undefined) return sql`SELECT u.uid FROM mission_uid u WHERE false`;
   const expired = expiredMissions(sql, limits.missions);
@@ -43,7 +43,7 @@ export function goneUids(sql: AnySql, { core, limits }: Pick<Doom, 'core' | 'lim
     SELECT u.uid FROM mission_uid u WHERE u.mission_id IN (${expired}) ${core === 'embedded' ? sql`EXCEPT ${surviving}` : sql``}`;
 }
 
-/** Files that go with missions. A release finds them by their hashes. */
+/** Files that are deleted with missions. A release finds them by hash. */
 export function goesWithMission(sql: AnySql, { core, limits }: Doom): Piece {
   if (limits.missions === undefined) return sql`false`;
   const expired = expiredMissions(sql, limits.missions);
@@ -54,7 +54,7 @@ export function goesWithMission(sql: AnySql, { core, limits }: Doom): Piece {
     EXCEPT SELECT o.resource_id FROM mission_resource o WHERE o.mission_id NOT IN (${expired}))`;
 }
 
-/** Files that go by their age. What only missions have that go is free by then. */
+/** Files that are deleted by age. Files used only by expired missions are free by then. */
 export function expiredFiles(sql: AnySql, type: 'files' | 'missionpackages', limit: string, doom: Doom): Piece {
   const { core, limits, exemptKeywords } = doom;
   const staying =
@@ -79,8 +79,8 @@ const NOTHING: ExpiredRows = {
 };
 
 /**
- * The figures of what a run of retention would delete, each within its time: rows, what they take up, the oldest and the newest.
- * Of the type, which has a limit. What is quick is asked first: the count of a large table may need all its time.
+ * Figures of the expired rows of a type with a limit, each within its time: rows, bytes, oldest and newest. Quick figures
+ * come first, as the count of a large table may need all its time.
  */
 export function countExpired(figures: Figures, doom: Doom, type: Retained, limit: string): Promise<ExpiredRows> {
   if (type === 'cot') return countEvents(figures, limit);
@@ -91,7 +91,7 @@ export function countExpired(figures: Figures, doom: Doom, type: Retained, limit
   return countFiles(figures, doom, type, limit);
 }
 
-/** A count is far quicker in the index alone, so what missions have is counted for itself and taken off. */
+/** An index-only count is far quicker, so events of missions are counted separately and subtracted. */
 async function countEvents(figures: Figures, limit: string): Promise<ExpiredRows> {
   const [all, bytesPerRow, span, counted] = await Promise.all([
     figures.rowsOf('cot_router'),
@@ -134,7 +134,7 @@ async function countChat(figures: Figures, doom: Doom, limit: string): Promise<E
   return { ...NOTHING, rows: null, atMost: all, bytesPerRow, bytes: null, ...span };
 }
 
-/** The bytes of its data as they lie on the disk. */
+/** Counts files with the bytes of their data on disk. */
 async function countFiles(
   figures: Figures,
   doom: Doom,
@@ -179,8 +179,8 @@ async function countMissions(figures: Figures, doom: Doom, limit: string): Promi
 }
 
 /**
- * How many events have one of these uids: by the index of uid and time for each, whatever the planner thinks of their number. In
- * a condition the type would lead it to read all events of that type for each uid.
+ * Counts the events with one of these uids, with the index of uid and time per uid, regardless of the planner's estimates.
+ * As a condition, the type would make it read all events of that type for each uid.
  */
 function eventsOfUids(sql: AnySql, uids: Piece, only?: { limit: string; type: Piece }): Piece {
   const count = only === undefined ? sql`count(*)` : sql`count(*) FILTER (WHERE ${only.type})`;
@@ -220,7 +220,7 @@ export function firstLegacyChat(sql: AnySql, limit: string, doom: Doom, order: O
 
 type End = (sql: AnySql, order: Order) => Piece;
 
-/** Over all tables that hold the type; nothing when one of them did not answer in time. */
+/** The span over all tables of the type; empty if one of them did not answer in time. */
 async function spanOf(figures: Figures, ends: readonly End[]): Promise<Span<string>> {
   const timesOf = (end: End, order: Order): Promise<number[] | undefined> =>
     figures.ask(async (sql) => (await sql<{ at: Date }[]>`${end(sql, order)}`).map(({ at }) => at.getTime()));
@@ -243,7 +243,7 @@ function isoOf(ms: number | undefined): string | null {
   return ms === undefined ? null : new Date(ms).toISOString();
 }
 
-/** With its share of indexes and TOAST. A table that was never analysed has the rows that were counted as they were written. */
+/** Bytes per row with its share of indexes and TOAST. A table that was never analyzed uses the live row count. */
 async function bytesPerRowOf(figures: Figures, table: string): Promise<number | null> {
   const perRow = await figures.ask(async (sql) => {
     const [row] = await sql<{ bytes: number | null }[]>`

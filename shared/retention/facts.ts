@@ -1,5 +1,5 @@
-// What a run of retention would delete, counted in the tables of the core as a role that may only read. Nothing waits for a lock
-// of the core longer than its connection allows.
+// Counts in the core's tables, as a read-only role, what a retention run would delete.
+// Waits for locks no longer than the connection allows.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { AnySql, Piece } from '@holdfast/kit/postgres';
@@ -87,7 +87,7 @@ function limited(limits: RetentionLimits): [Retained, string][] {
   });
 }
 
-/** They share few connections: where the table of events is slow or locked, the figures of others are there nevertheless. */
+/** Puts files first: connections are few, and a slow or locked event table must not block other figures. */
 function quickFirst(types: readonly [Retained, string][]): [Retained, string][] {
   const isOfFiles = ([type]: [Retained, string]): boolean => type === 'files' || type === 'missionpackages';
   return types.toSorted((a, b) => Number(isOfFiles(b)) - Number(isOfFiles(a)));
@@ -95,7 +95,7 @@ function quickFirst(types: readonly [Retained, string][]): [Retained, string][] 
 
 type Query = (sql: AnySql) => Piece;
 
-/** Queries of which each gives a row when something of the type is left. */
+/** Queries that each return a row if rows of the type are left. */
 function oneOf(question: FactsQuestion, type: Retained, limit: string): Query[] {
   if (type === 'cot') return [(sql) => firstEvent(sql, limit)];
   if (type === 'geochat') return [(sql) => firstChat(sql, limit), (sql) => firstLegacyChat(sql, limit, question)];
@@ -107,7 +107,7 @@ function oneOf(question: FactsQuestion, type: Retained, limit: string): Query[] 
   ];
 }
 
-/** Undefined when that was not found out in time. */
+/** Undefined if it was not found in time. */
 function hasRow(figures: Figures, query: Query): Promise<boolean | undefined> {
   return figures.ask(async (sql) => (await sql`${query(sql)}`).length > 0);
 }
@@ -117,7 +117,7 @@ function someOf(answers: readonly (boolean | undefined)[]): boolean | undefined 
   return answers.includes(undefined) ? undefined : false;
 }
 
-/** Older releases wrote these tables; where one is missing, nothing points at an event. */
+/** Older releases wrote these tables; a missing table has no references. */
 async function countReferences(figures: Figures, limits: RetentionLimits): Promise<ExpiredReferences | undefined> {
   const there = await figures.ask(async (sql) => {
     const [row] = await sql<[Record<keyof ExpiredReferences, boolean>]>`
@@ -145,7 +145,7 @@ async function countReferences(figures: Figures, limits: RetentionLimits): Promi
   return { images, thumbnails, links };
 }
 
-/** By their age, as chat or with a mission. */
+/** Events deleted by age, as chat, or with a mission. */
 function expiredEvents(sql: AnySql, doom: Pick<Doom, 'core' | 'limits'>): Piece {
   const { cot, geochat } = doom.limits;
   return sql`(

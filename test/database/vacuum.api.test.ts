@@ -110,7 +110,7 @@ describe('POST /api/ops/database/vacuum', () => {
   it.each([
     [{}, 'mode'],
     [{ mode: 'half' }, 'mode'],
-    [{ mode: 'full', tables: [] }, 'tables: must name a table; leave it out for all of them'],
+    [{ mode: 'full', tables: [] }, 'tables: must name a table; omit it for all tables'],
     [{ mode: 'full', tables: [''] }, 'tables.0: must name a table'],
     [{ mode: 'full', tables: 'cot_router' }, 'tables'],
     [{ mode: 'full', table: 'cot_router' }, 'unknown member "table"'],

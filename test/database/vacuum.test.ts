@@ -54,7 +54,7 @@ describe('the room that a vacuum needs', () => {
     expect(remedyOf('standard', GIB - 1)).toBe('free space there.');
     expect(remedyOf('standard', GIB + 1)).toBe('free space there, or select smaller tables.');
     expect(remedyOf('full', GIB + 1)).toBe('free space there, or select smaller tables.');
-    expect(remedyOf('full', GIB + 1e6)).toMatch(/, or choose the mode standard\.$/);
+    expect(remedyOf('full', GIB + 1e6)).toMatch(/, or use standard mode\.$/);
   });
 
   it('is looked for on both disks when WAL has one of its own', () => {

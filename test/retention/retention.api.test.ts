@@ -219,7 +219,7 @@ describe('PUT /api/retention', () => {
     const [status, unknown] = await put({ policy: { cot: 20 } });
     expect([status, notes(unknown)]).toEqual([
       200,
-      expect.stringContaining('How many rows the next run will delete could not be counted: The database is away.'),
+      expect.stringContaining("Couldn't count the rows that the next run will delete: The database is away."),
     ]);
   });
 

@@ -1,24 +1,24 @@
-// Rows that came in during the last seconds, taken evenly out of that time by their primary key, each with the number of rows that it
-// stands for. The work is bounded, whatever the size of the table; of few rows all are taken.
+// Samples rows that arrived in the last seconds evenly by primary key, each with the number of rows it represents.
+// The work is bounded for any size of the table; if there are few rows, all are taken.
 
 import type { Piece, TransactionSql } from '@holdfast/kit/postgres';
 
-/** One statement that may take all the time that is left. */
+/** Runs one statement within the remaining time. */
 export type TimedQuery = <T>(question: (tx: TransactionSql) => PromiseLike<T>) => Promise<T>;
 
-/** A table that has an ascending key `id` and an index on the moment of arrival. */
+/** A table with an ascending key `id` and an index on the arrival time. */
 export interface FilledTable {
   table: string;
   arrived: string;
   uid: string;
-  /** A column, or what all of them are. */
+  /** A column, or a constant for all rows. */
   cotType: string;
   columns: readonly string[];
-  /** Where a callsign can be found in a row. */
+  /** Where a row has its callsign. */
   callsign: { column: string } | { detail: string } | undefined;
 }
 
-/** One row that was looked at. */
+/** One sampled row. */
 export interface Arrival {
   table: FilledTable;
   id: number;
@@ -26,7 +26,7 @@ export interface Arrival {
   uid: string | null;
   cot_type: string | null;
   bytes: number;
-  /** How many rows it stands for. */
+  /** How many rows it represents. */
   weight: number;
 }
 
@@ -34,7 +34,7 @@ const EVENT =
   'id uid cot_type access qos opex start time stale how point_hae point_ce point_le detail servertime event_pt groups'.split(
     ' ',
   );
-/** Columns that a TAK Server release has too. */
+/** Tables with columns that a TAK Server release also has. */
 export const FILLED_TABLES: readonly FilledTable[] = [
   {
     table: 'cot_router',
@@ -62,19 +62,19 @@ export const FILLED_TABLES: readonly FilledTable[] = [
   },
 ];
 
-/** So few are taken all. */
+/** Up to this many rows, all are taken. */
 const FEW_ROWS = 5_000;
 const SLOTS = 500;
 const ROWS_OF_SLOT = 20;
 const MAX_ROUNDS = 3;
-/** The ends of the keys are taken from so many rows, of which the outermost may be strays. */
+/** The range of keys is taken from this many rows at each end, without outliers. */
 const END_ROWS = 100;
 const STRAYS = 0.05;
 /** Header of a row and its pointer. */
 const ROW_BYTES = 28;
-/** More than that per row is room in the indexes that deleted rows have left. */
+/** More per row is index space left by deleted rows. */
 const MAX_INDEX_BYTES = 1_000;
-/** One more than is shown, to see that there was more. */
+/** One more than shown, to detect a longer name. */
 const NAME_READ = 201;
 
 export async function arrivals(timed: TimedQuery, table: FilledTable, seconds: number): Promise<Arrival[]> {
@@ -125,7 +125,7 @@ async function allOf(timed: TimedQuery, table: FilledTable, seconds: number): Pr
   );
 }
 
-/** Where most of the keys were never used (a sequence that was set ahead, rows that are deleted), it looks closer at the rest. */
+/** If most keys are unused (a sequence set ahead, deleted rows), it samples the used ranges again. */
 async function sampleOf(
   timed: TimedQuery,
   table: FilledTable,
@@ -147,7 +147,7 @@ async function sampleOf(
 
 type SlotRow = Row & { slot: number; inside: boolean };
 
-/** From its place on to the end of the slot, then from its beginning. */
+/** Reads from a random place in each slot to its end, then from its beginning. */
 async function rowsOfSlots(
   timed: TimedQuery,
   table: FilledTable,
@@ -173,7 +173,7 @@ function within(tx: TransactionSql, { arrived }: FilledTable, seconds: number): 
   return tx`r.${at} >= now() - make_interval(secs => ${seconds}::float8) AND r.${at} <= now()`;
 }
 
-/** Nothing here unpacks what PostgreSQL has stored elsewhere. */
+/** Does not decompress values that PostgreSQL stores out of line. */
 function columnsOf(tx: TransactionSql, { arrived, uid, cotType, columns }: FilledTable): Piece {
   const stored = columns.map((column) => `coalesce(pg_column_size(r."${column}"), 0)`).join(' + ');
   return tx`r.id::float8 AS id, (extract(epoch FROM r.${tx.unsafe(arrived)}) * 1000)::float8 AS at_ms,
@@ -181,7 +181,7 @@ function columnsOf(tx: TransactionSql, { arrived, uid, cotType, columns }: Fille
     (${tx.unsafe(stored)})::float8 AS stored`;
 }
 
-/** Keys from `first` up to `end`, which is no longer in it; rows are taken from `place` on, and from `first` on after its end. */
+/** Keys from `first` to before `end`; rows are read from `place` on, then from `first` on. */
 export interface Slot {
   first: number;
   place: number;
@@ -190,7 +190,7 @@ export interface Slot {
 
 export type Range = Pick<Slot, 'first' | 'end'>;
 
-/** About so many slots that together are the ranges. Their places are random: what comes in goes by a beat of its own. */
+/** Splits the ranges into about this many slots with random places, as arrivals may be periodic. */
 export function spread(ranges: readonly Range[], slots: number): Slot[] {
   const each = Math.max(1, Math.floor(slots / ranges.length));
   return ranges.flatMap((range) => parts(range, each));
@@ -204,9 +204,8 @@ export function parts({ first, end }: Range, count: number): Slot[] {
 }
 
 /**
- * Of a slot with fewer than `most` rows all were taken. Of another one `most` were, and the keys that had to be passed for them say
- * how many there are in all: that estimate is right on average, whatever gaps there are (the last row is where it was ended, so it
- * says nothing).
+ * A slot with fewer than `most` rows was read completely. In others `most` rows were read, and the keys passed for them
+ * estimate the total. That is unbiased for any gaps, because the last row, where reading stopped, is not counted.
  */
 export function weighed<T extends { slot: number; id: number }>(
   rows: readonly T[],

@@ -1,5 +1,5 @@
-// How large the core's tables are, and what filled those of events, chat and files. Nothing waits for a lock longer than its
-// connection allows, and what fills is found out within two seconds or not at all.
+// Reads the sizes of the core's tables, and the largest sources of events, chat and files.
+// Waits for locks no longer than the connection allows; sources are found within two seconds or not at all.
 
 import { AppError, codeOf } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';
@@ -14,12 +14,12 @@ const LARGEST = 10;
 const MAX_NAME_LENGTH = 200;
 const NO_NAME = '(none)';
 
-/** The types and the UIDs that took up most, out of rows that stand for others. */
+/** The largest types and UIDs among weighted sample rows. */
 export interface LargestFillers {
   found: Omit<Fillers, 'uids'>;
   /** Without callsigns. */
   uids: Filler[];
-  /** The newest row of each of those UIDs that was looked at, by the name of the filler. */
+  /** The newest sampled row of each of those UIDs, by name. */
   newest: Map<string, Arrival>;
 }
 
@@ -80,26 +80,26 @@ function typeOf({ cot_type: type }: Arrival): string {
   return fit(type);
 }
 
-/** A chat message has a UID of its own, in which that of its sender stands. */
+/** A chat message has its own UID, which contains that of its sender. */
 function senderOf({ uid }: Arrival): string {
   return fit(/^GeoChat\.([^.]+)\./.exec(uid ?? '')?.[1] ?? uid);
 }
 
-/** What anybody may send comes out on one line and bounded. */
+/** Reduces untrusted text to one line of bounded length. */
 export function fit(text: string | null): string {
   const line = shortened(oneLine(text ?? ''), MAX_NAME_LENGTH);
   return line === '' ? NO_NAME : line;
 }
 
-/** Where a detail is larger, its contact is not looked for behind that. */
+/** How many characters of a detail are searched for its contact. */
 const DETAIL_READ = 20_000;
-/** Unpacking what is larger would take too long. */
+/** Larger details would take too long to decompress. */
 const LARGEST_DETAIL_BYTES = 100_000;
 const MAX_CALLSIGN_LENGTH = 200;
 const CONTACT = /<contact\s[^<>]*?\bcallsign\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/;
 const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
-/** By the names of `newest`; without those whose row has none. */
+/** Callsigns by the names of `newest`; rows without one are missing. */
 export async function callsignsOf(
   timed: TimedQuery,
   newest: ReadonlyMap<string, Arrival>,
@@ -139,10 +139,10 @@ function fitCallsign(callsign: string): string {
 }
 
 const FILLERS_WITHIN_MS = 2_000;
-/** What is left then is for the way there and back. */
+/** The fraction of the time for statements; the rest is for the connection. */
 const FOR_STATEMENTS = 0.9;
 const MAX_SECONDS = 86_400;
-/** Of a statement that was stopped, and of one that did not get its lock. */
+/** SQLSTATEs of a canceled statement, and of one without its lock. */
 const NOT_IN_TIME = new Set(['57014', '55P03']);
 
 export function growthFacts(run: RunSql, options: { withinMs?: number } = {}): GrowthFacts {
@@ -177,7 +177,7 @@ async function readFillers(sql: Sql, seconds: number, limitMs: number): Promise<
       const timed: TimedQuery = async (question) => {
         const left = Math.floor(until - performance.now());
         if (left <= 0) throw notInTime(limitMs);
-        // By an index or not at all, whatever the planner thinks of the table.
+        // Uses an index or fails, regardless of the planner's statistics.
         await tx`
           SELECT set_config('statement_timeout', ${String(left)}, true), set_config('jit', 'off', true),
             set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
@@ -199,6 +199,6 @@ async function readFillers(sql: Sql, seconds: number, limitMs: number): Promise<
 
 function notInTime(limitMs: number, cause?: unknown): AppError {
   const seconds = limitMs / 1000;
-  const text = `What fills the core's database was not found out within ${seconds} s: it is overloaded, or something holds a lock`;
+  const text = `Couldn't find the largest sources of the core's database within ${seconds} s: it is overloaded, or something holds a lock`;
   return new AppError('unavailable', text, { cause });
 }

@@ -1,4 +1,5 @@
-// What Holdfast remembers of growth, as rows of our own database. What is too old, or of a future that a wrong clock has seen, goes.
+// Stores the growth history in our own database. Rows that are too old, or from the future because of a wrong clock, are
+// removed.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import { DAY_MS } from '@holdfast/kit/time';

@@ -1,5 +1,5 @@
-// Remembers how large the core's database is and how full the disks are, each table once a day, and thins what is old. Rule
-// `leftOut`: what cannot be measured now is missing in the sample, and nothing else is.
+// Samples the size of the core's database and the use of the disks, each table once a day, and thins old samples.
+// Rule `leftOut`: only what can't be measured now is missing in the sample.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { HOUR_MS } from '@holdfast/kit/time';
@@ -23,20 +23,20 @@ export interface SampleGrowthDeps {
 type Part = 'database' | 'disks' | 'tables';
 
 export interface SampledGrowth {
-  /** False when it was stopped before. */
+  /** False if it was stopped before. */
   sampled: boolean;
-  /** How many tables were noted for the day; null when that was done before, or could not be done. */
+  /** How many tables were stored for the day; null if that was done before, or failed. */
   tables: number | null;
-  /** Samples that were removed. */
+  /** Number of removed samples. */
   thinned: number;
-  /** What could not be measured, and why. */
+  /** The parts that could not be measured, with the reason. */
   left_out: Partial<Record<Part, string>>;
 }
 
-/** A health module may remember for most of a minute what growth was. */
+/** Offsets to check, because a health module may cache growth for most of a minute. */
 const LATELY_MS = [0, 60_000, 120_000];
 
-/** Rejects when our own database is away. Stopped by `signal`, it changes nothing more. */
+/** Rejects if our own database is unavailable. After `signal` aborts, it changes nothing more. */
 export async function sampleGrowth(deps: SampleGrowthDeps, now: Date, signal: AbortSignal): Promise<SampledGrowth> {
   const { growthHistory, growthFacts, health, monitored } = deps;
   const done: SampledGrowth = { sampled: false, tables: null, thinned: 0, left_out: {} };
@@ -50,7 +50,7 @@ export async function sampleGrowth(deps: SampleGrowthDeps, now: Date, signal: Ab
   await growthHistory.keepSample(sample);
   done.sampled = true;
   const lately = [...before, sample];
-  // Who fills a disk is told at once, and so is the end of it.
+  // The start and the end of a filling disk must show at once.
   if (LATELY_MS.some((ago) => fillsAtPace(lately, now.getTime() - ago))) await health.forget('disk');
 
   const today = now.toISOString().slice(0, 10);
@@ -74,7 +74,7 @@ async function unlessUnavailable<T>(part: Part, done: SampledGrowth, work: () =>
   }
 }
 
-/** Whoever rewrites a table (VACUUM FULL) has it locked, and its copy counts in the size of the database: that is no growth. */
+/** A rewrite (VACUUM FULL) locks a table, and its copy counts in the size of the database, which is not growth. */
 async function sizeWithoutCopies(coreDatabase: Pick<CoreDatabase, 'size'>): Promise<SampledSize> {
   const { total_bytes, wal_bytes, max_wal_bytes, locked_tables: locked } = await coreDatabase.size();
   return { total_bytes: locked.length === 0 ? total_bytes : null, wal_bytes, max_wal_bytes };
@@ -110,8 +110,8 @@ function before2Hours(now: Date): string {
 }
 
 /**
- * With the first sample of an hour, and as soon as there are samples of the future. A clock that is wrong would make all that is
- * known look too old, or of the future, so it must have gone on for an hour first.
+ * True with the first sample of an hour, and if there are samples from the future. A wrong clock would make all samples look
+ * too old or in the future, so it must have run steadily for an hour.
  */
 function isTimeToThin(before: readonly GrowthSample[], now: Date): boolean {
   const times = before.map(({ at }) => Date.parse(at));
