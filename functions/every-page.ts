@@ -1,4 +1,5 @@
-// Registers every page of console and portal with style and script, and limits how long pages wait for the core.
+// Registers every page of console and portal with style and script, and limits how long pages wait
+// for the core.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { SingleFlight } from '@holdfast/kit/concurrency';
@@ -86,7 +87,10 @@ function withLimit<R extends Read>(read: R): R {
 
 const YEAR_SECONDS = 31_536_000;
 
-/** Serves the style and script of all pages, without authentication because the sign-in page uses them. */
+/**
+ * Serves the style and script of all pages, without authentication because the sign-in page uses
+ * them.
+ */
 function pageAssets(app: App, deps: Deps): void {
   for (const [path, name] of [
     [STYLE_PATH, 'pages.css'],

@@ -1,4 +1,5 @@
-// GET /api/openapi.json, GET /api/docs: serves the API description, made from the schemas that validate requests.
+// GET /api/openapi.json, GET /api/docs: serves the API description, made from the schemas that
+// validate requests.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -88,7 +89,10 @@ const docsRoute = apiRoute(
   { access: 'viewer' },
 );
 
-/** GET /api/docs: the API document as a page. Everything it loads ships with Holdfast. The page holds no inline script. */
+/**
+ * GET /api/docs: the API document as a page. Everything it loads ships with Holdfast. The page
+ * holds no inline script.
+ */
 export function docsFunction(app: App, deps: Deps): void {
   const reader = requireAccess(docsRoute.demand);
   app.openapi(docsRoute, function showDocs(c) {

@@ -78,7 +78,10 @@ export function signInFunction(app: App, deps: Deps): void {
   });
 }
 
-/** Opens a session and returns its cookie value. The session is void when the person's access changed after `epoch` was read. */
+/**
+ * Opens a session and returns its cookie value. The session is void when the person's access
+ * changed after `epoch` was read.
+ */
 async function openSession(c: Context<AppEnv>, deps: Deps, actor: Actor, epoch: number): Promise<string> {
   const { username, address } = actor;
   const id = crypto.randomUUID();
@@ -146,7 +149,10 @@ function sendLocked(c: Context<AppEnv>, deps: Deps, kept: FormView, seconds: num
   return sendForm(c, deps, { ...kept, fault, status: 429 });
 }
 
-/** The same text for every username and attempt: the attempts left would reveal what others at this address do. */
+/**
+ * The same text for every username and attempt: the attempts left would reveal what others at this
+ * address do.
+ */
 function WrongPassword() {
   return (
     <>

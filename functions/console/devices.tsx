@@ -1,4 +1,5 @@
-// GET /devices: lists the connected devices. Its forms disconnect a device or revoke its certificate.
+// GET /devices: lists the connected devices. Its forms disconnect a device or revoke its
+// certificate.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { CHANNEL_PREFIX, FLOWS_ACCOUNT, nameKey } from '@holdfast/kit/names';
@@ -171,7 +172,9 @@ const NOTICES = {
 
 const USERNAME = /^[\w.-]{1,64}$/;
 
-/** Devices name themselves, so another device of the same person may have used the name of this one. */
+/**
+ * Devices name themselves, so another device of the same person may have used the name of this one.
+ */
 function revokedNotice(person: string) {
   const known = USERNAME.test(person);
   const search = new URLSearchParams({ search: person });
@@ -223,8 +226,8 @@ export function devicesPage(app: App, deps: Deps): void {
 }
 
 /**
- * The connection that the form showed. When it has ended: the current one of the same device and person. Devices choose their
- * uid, so the person must match too. Throws `not_found`.
+ * The connection that the form showed. When it has ended: the current one of the same device and
+ * person. Devices choose their uid, so the person must match too. Throws `not_found`.
  */
 async function connectionOf(form: Form, deps: Deps): Promise<string> {
   const [connection, uid, username] = ['connection', 'uid', 'username'].map((name) => form.exact(name));
@@ -236,7 +239,10 @@ async function connectionOf(form: Form, deps: Deps): Promise<string> {
   return found.connection;
 }
 
-/** The query of the certificates page that asks the administrator to choose the device's certificate. */
+/**
+ * The query of the certificates page that asks the administrator to choose the device's
+ * certificate.
+ */
 function chooseQuery({ username }: ConnectedClient): string {
   return new URLSearchParams({ search: username, status: 'active', done: 'which' }).toString();
 }

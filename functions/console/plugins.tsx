@@ -48,7 +48,10 @@ function isChange(word: string): word is PluginChange {
   return Object.hasOwn(PLUGIN_CHANGES, word);
 }
 
-/** The error when the core accepted a change but the plugin did not follow, for example because it crashed at its start. */
+/**
+ * The error when the core accepted a change but the plugin did not follow, for example because it
+ * crashed at its start.
+ */
 function unchanged(plugin: CorePlugin, change: PluginChange): AppError | undefined {
   if (Object.entries(PLUGIN_CHANGES[change]).every(([what, wanted]) => plugin[what as 'enabled'] === wanted))
     return undefined;

@@ -1,4 +1,5 @@
-// GET, POST /tokens: lists, creates and revokes API tokens. Only the response to the form shows the text of a token.
+// GET, POST /tokens: lists, creates and revokes API tokens. Only the response to the form shows the
+// text of a token.
 
 import type { AppError } from '@holdfast/kit/app-error';
 import { DAY_MS } from '@holdfast/kit/time';

@@ -1,4 +1,5 @@
-// GET /account in console and portal: shows the person's own account and sessions, and changes the password.
+// GET /account in console and portal: shows the person's own account and sessions, and changes the
+// password.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -42,7 +43,9 @@ const DEVICES: readonly [RegExp, string][] = [
 ];
 const MAX_CHARACTERS = 60;
 
-/** A short name such as `Firefox on Android`. An unknown user agent is shown as it is, shortened. */
+/**
+ * A short name such as `Firefox on Android`. An unknown user agent is shown as it is, shortened.
+ */
 export function browserName(userAgent: string): string {
   const browser = nameIn(BROWSERS, userAgent);
   const device = nameIn(DEVICES, userAgent);
@@ -166,7 +169,10 @@ function passwordMismatch(): AppError {
   return new AppError('invalid', `again: ${message}`, { fields: [{ path: 'again', message }] });
 }
 
-/** Shows a wrong password at its field. Its status is 422: a 401 would mean that the session has ended. */
+/**
+ * Shows a wrong password at its field. Its status is 422: a 401 would mean that the session has
+ * ended.
+ */
 function explained(refused: AppError): AppError {
   if (refused.code !== 'unauthenticated') return refused;
   const message = 'is not your current password. Nothing was changed. Wrong passwords count as failed sign-ins';

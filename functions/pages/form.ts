@@ -46,7 +46,10 @@ const RECOVERABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 export type Attempt<T> = { done: T; refused?: undefined } | { done?: undefined; refused: AppError };
 
-/** Runs the work. Returns recoverable errors instead of throwing them. `also`: further codes to return. */
+/**
+ * Runs the work. Returns recoverable errors instead of throwing them. `also`: further codes to
+ * return.
+ */
 export async function attempt<T>(work: () => Promise<T>, ...also: ErrorCode[]): Promise<Attempt<T>> {
   try {
     return { done: await work() };

@@ -1,5 +1,5 @@
-// Registers pages with their faces and access. Pages accept only the session cookie. Forms pass the same CSRF check as
-// every other change.
+// Registers pages with their faces and access. Pages accept only the session cookie. Forms pass the
+// same CSRF check as every other change.
 
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context, Next } from 'hono';
@@ -79,8 +79,8 @@ export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
 }
 
 /**
- * Adds pages sorted by address: fixed segments before parameters, so that `/people/new` is not taken for a person. Throws when
- * two pages of one face share an address.
+ * Adds pages sorted by address: fixed segments before parameters, so that `/people/new` is not
+ * taken for a person. Throws when two pages of one face share an address.
  */
 export function addPages(app: App, deps: Deps, pages: readonly PageFunction[]): void {
   const collected: App = new OpenAPIHono<AppEnv>();

@@ -1,4 +1,5 @@
-// Shows one of the person's own devices: status, dates, files and revocation. Adds the page that enrolls another.
+// Shows one of the person's own devices: status, dates, files and revocation. Adds the page that
+// enrolls another.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { BUNDLE_PASSWORD } from '../../shared/devices/certificates/data-package.ts';

@@ -84,7 +84,10 @@ export interface ServerFacts {
   /** SHA-256 of the CA certificate. Undefined when it can't be read: `problem` is the reason. */
   fingerprint: string | undefined;
   problem: string | undefined;
-  /** True when devices trust the server without the package, and the link holds everything they need. */
+  /**
+   * True when devices trust the server without the package, and the link holds everything they
+   * need.
+   */
   linkIsEnough: boolean;
 }
 

@@ -1,4 +1,5 @@
-// GET / of the portal: lists the person's own devices with their connections. They can revoke and download each.
+// GET / of the portal: lists the person's own devices with their connections. They can revoke and
+// download each.
 
 import type { AppError } from '@holdfast/kit/app-error';
 import { DAY_MS } from '@holdfast/kit/time';
@@ -32,7 +33,9 @@ interface StatusProps {
   clock: Clock;
 }
 
-/** Warns at the top of the portal when the account expires soon, is hidden, or can't be looked up. */
+/**
+ * Warns at the top of the portal when the account expires soon, is hidden, or can't be looked up.
+ */
 export function AccountStatus({ owner, username, clock }: StatusProps) {
   if (owner.kind === 'unknown')
     return <Missing>Couldn't look up your account, so its expiry date isn't shown. {owner.reason}</Missing>;
@@ -163,7 +166,10 @@ function NoDevices() {
   );
 }
 
-/** Connections that the core doesn't assign to a certificate, for example of certificates that were issued by hand. */
+/**
+ * Connections that the core doesn't assign to a certificate, for example of certificates that were
+ * issued by hand.
+ */
 function Unmatched({ devices: { unmatched }, clock }: { devices: OwnDevices; clock: Clock }) {
   return (
     <Card title="Other connections">

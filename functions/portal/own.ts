@@ -1,5 +1,6 @@
-// Finds the signed-in person's account and devices. Accounts hidden by USERS_HIDDEN_PREFIXES enroll no devices. While the
-// identity provider is unavailable, the portal still shows what doesn't need it.
+// Finds the signed-in person's account and devices. Accounts hidden by USERS_HIDDEN_PREFIXES enroll
+// no devices. While the identity provider is unavailable, the portal still shows what doesn't need
+// it.
 
 import { nameKey } from '@holdfast/kit/names';
 import type { CoreClient } from '../../shared/core/port.ts';

@@ -54,7 +54,9 @@ export function certificatePage(app: App, deps: Deps): void {
   );
 }
 
-/** The certificate in the address. The portal hides those of hidden accounts. Throws `not_found`. */
+/**
+ * The certificate in the address. The portal hides those of hidden accounts. Throws `not_found`.
+ */
 async function certificateOf(c: PageContext, deps: Deps): Promise<FoundOrRemembered> {
   const found = await findOrRemembered(anyUser(deps), c.req.param('file') ?? '');
   if (faceOf(c) === 'console') return found;

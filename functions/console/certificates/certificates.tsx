@@ -1,4 +1,5 @@
-// GET /certificates: lists all certificates by expiry, with the CA and the revocation list as downloads.
+// GET /certificates: lists all certificates by expiry, with the CA and the revocation list as
+// downloads.
 
 import type { AuthorityCertificate, RevocationListContent } from '../../../shared/core/port.ts';
 import { safeFileName } from '../../../shared/devices/certificates/data-package.ts';

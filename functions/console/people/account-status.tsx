@@ -1,4 +1,5 @@
-// Shows whether a person's account is active, with the actions that add a device, deactivate or reactivate.
+// Shows whether a person's account is active, with the actions that add a device, deactivate or
+// reactivate.
 
 import { DAY_MS } from '@holdfast/kit/time';
 import type { UserView } from '../../../shared/devices/accounts.ts';

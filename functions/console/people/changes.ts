@@ -1,4 +1,5 @@
-// POST /people/{id}/…: changes one person. Refuses values that another administrator has changed meanwhile.
+// POST /people/{id}/…: changes one person. Refuses values that another administrator has changed
+// meanwhile.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -34,7 +35,10 @@ interface Change {
   /** The `?done=` value of the page that follows. */
   done: string;
   carryOut(input: Input): Promise<unknown>;
-  /** The form shown again after a refusal, with the changes of others merged in. Default: as it was sent. */
+  /**
+   * The form shown again after a refusal, with the changes of others merged in. Default: as it was
+   * sent.
+   */
   merged?(input: Input): Form | Promise<Form>;
 }
 
@@ -74,7 +78,10 @@ function entered(form: Form): { name: string; email: string } {
   return { name: form.text('name'), email: form.text('email') };
 }
 
-/** True when someone else changed it to another value than the one entered. Compares values as pages show them. */
+/**
+ * True when someone else changed it to another value than the one entered. Compares values as pages
+ * show them.
+ */
 function isForeign(form: Form, field: string, now: string, wanted: string): boolean {
   const shown = withoutDisguise(now);
   return form.has(`had_${field}`) && form.exact(`had_${field}`) !== shown && wanted !== shown;
@@ -137,7 +144,10 @@ const GROUPS: Change = {
   },
 };
 
-/** Group changes that others made since the form was shown, except those that match the entered ones. */
+/**
+ * Group changes that others made since the form was shown, except those that match the entered
+ * ones.
+ */
 function groupChanges({ user, form }: Input, there: readonly string[]): string[] {
   const chosen = form.all('groups');
   // A form without `had` counts as showing the current groups.

@@ -1,4 +1,5 @@
-// POST /people/{id}/password: sets an entered password, or generates one and shows it once. Also adds the enrollment page.
+// POST /people/{id}/password: sets an entered password, or generates one and shows it once. Also
+// adds the enrollment page.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';

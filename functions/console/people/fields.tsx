@@ -65,7 +65,10 @@ export function endShown(end: string | null, clock: Clock): { choice: string; on
   return end === null ? { choice: 'never', on: '' } : { choice: 'date', on: wallTextOf(end, clock) };
 }
 
-/** The entered expiry, ISO 8601 or null. An unchanged date keeps the seconds of `shown`. Throws `invalid`. */
+/**
+ * The entered expiry, ISO 8601 or null. An unchanged date keeps the seconds of `shown`. Throws
+ * `invalid`.
+ */
 export function endEntered(form: Form, clock: Clock, shown?: string | null): string | null {
   const entered = { choice: form.text('ends'), on: form.text('on') };
   if (typeof shown === 'string' && entered.choice === 'date' && entered.on === wallTextOf(shown, clock)) return shown;
@@ -156,7 +159,10 @@ export function newGroupFault(text: string, { settings }: Pick<PeopleContext['de
   return 'fault' in read ? read.fault : undefined;
 }
 
-/** The full name of the named group, created unless it exists. An empty field gives no name. Throws `invalid`. */
+/**
+ * The full name of the named group, created unless it exists. An empty field gives no name. Throws
+ * `invalid`.
+ */
 export async function groupNamed(context: PeopleContext, text: string): Promise<string[]> {
   if (text === '') return [];
   const read = readChannelName(text, roleGroupsOf(context.deps));

@@ -1,5 +1,6 @@
-// The forms that change a person: rows that show the current value and expand into a form. Hidden fields hold the shown
-// values, so that a change by another administrator is not overwritten unseen.
+// The forms that change a person: rows that show the current value and expand into a form. Hidden
+// fields hold the shown values, so that a change by another administrator is not overwritten
+// unseen.
 
 import type { Child } from 'hono/jsx';
 import type { UserView } from '../../../shared/devices/accounts.ts';

@@ -1,5 +1,5 @@
-// GET /people/{id}: shows one person: status, devices, and the forms that change the account. A refused form comes back
-// open, with the values that were entered.
+// GET /people/{id}: shows one person: status, devices, and the forms that change the account. A
+// refused form comes back open, with the values that were entered.
 
 import { nameKey, WEBADMIN } from '@holdfast/kit/names';
 import { isHidden, type UserView, toUserView } from '../../../shared/devices/accounts.ts';

@@ -1,5 +1,5 @@
-// Shared helpers of the pages about people and groups. The console shows them to viewers; the portal only to administrators,
-// and without hidden accounts.
+// Shared helpers of the pages about people and groups. The console shows them to viewers; the
+// portal only to administrators, and without hidden accounts.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { isHidden } from '../../../shared/devices/accounts.ts';
@@ -33,7 +33,10 @@ export function peoplePages(app: App, deps: Deps): PeoplePages {
   };
 }
 
-/** The account in the address. `hidden` also allows hidden accounts, in the console only. Throws `not_found`. */
+/**
+ * The account in the address. `hidden` also allows hidden accounts, in the console only. Throws
+ * `not_found`.
+ */
 export async function personOf(c: PageContext, deps: Deps, { hidden = false } = {}): Promise<Account> {
   const account = await deps.identity.accounts.get(userId(c.req.param('id') ?? ''));
   const isShown = account !== undefined && (!isHidden(account, deps) || (hidden && faceOf(c) === 'console'));
@@ -57,7 +60,9 @@ export function withFields(form: Form, fields: Readonly<Record<string, string | 
 
 export const EMPTY_FORM: Form = { all: () => [], exact: () => '', text: () => '', has: () => false };
 
-/** Throws `conflict` when another administrator changed the same fields since the form was shown. */
+/**
+ * Throws `conflict` when another administrator changed the same fields since the form was shown.
+ */
 export function mustBeUnchanged(changes: readonly string[]): void {
   if (changes.length === 0) return;
   throw new AppError(

@@ -1,4 +1,5 @@
-// GET /service-accounts/:id: shows one service account with its certificate. POST …/delete: deletes it.
+// GET /service-accounts/:id: shows one service account with its certificate. POST …/delete: deletes
+// it.
 
 import type { AppError } from '@holdfast/kit/app-error';
 import { API_ACCOUNT, isOwnServiceAccount, nameKey } from '@holdfast/kit/names';
@@ -50,7 +51,10 @@ function accountStatus(account: ServiceAccountView): [Status, string] {
   return STATES[certificate.state];
 }
 
-/** True for `svc_api`: its certificate exists before the first start, and TAK Server lists only what it signed itself. */
+/**
+ * True for `svc_api`: its certificate exists before the first start, and TAK Server lists only what
+ * it signed itself.
+ */
 export function isKeptAsFile({ username, certificate }: ServiceAccountView): boolean {
   return certificate === null && nameKey(username) === API_ACCOUNT;
 }

@@ -1,7 +1,8 @@
-// Keeps a page up to date. The `data-live` attribute of an element names an address to poll (`self`: the page itself), and
-// `data-tag` the entity tag of the shown state. When the tag changes, the script fetches the page and replaces its live
-// elements. A late response of an earlier request is ignored. An idle page polls less often to spare the core, except for
-// addresses that the server answers from memory.
+// Keeps a page up to date. The `data-live` attribute of an element names an address to poll
+// (`self`: the page itself), and `data-tag` the entity tag of the shown state. When the tag
+// changes, the script fetches the page and replaces its live elements. A late response of an
+// earlier request is ignored. An idle page polls less often to spare the core, except for addresses
+// that the server answers from memory.
 
 import { isFilledIn, otherFace, rememberRegions, replaceRegions } from './regions.ts';
 import { tick } from './times.ts';
@@ -122,7 +123,8 @@ async function turn(always = false): Promise<void> {
   turns += 1;
   const own = turns;
   if (!document.hidden) {
-    // Signed out, it polls the page: an API address would add an audit entry for each request with the ended session.
+    // Signed out, it polls the page: an API address would add an audit entry for each request with
+    // the ended session.
     const where = trouble === 'out' ? location.href : addressOf(element);
     const { tag = '' } = element?.dataset ?? {};
     try {
@@ -159,7 +161,8 @@ async function look(address: string, isWanted: () => boolean): Promise<void> {
 
 /** Requests the address, with the last known entity tag. */
 function ask(address: string): Promise<Response> {
-  // With the second header the server sends no challenge, so that the browser shows no password dialog.
+  // With the second header the server sends no challenge, so that the browser shows no password
+  // dialog.
   const headers: Record<string, string> = { Accept: 'text/html, application/json', 'X-Holdfast-Page': '1' };
   const tag = tags.get(address);
   if (tag !== undefined) headers['If-None-Match'] = tag;
@@ -179,7 +182,9 @@ function isRefused({ type, status }: Response): boolean {
   return true;
 }
 
-/** Console and portal share one address, and another tab has switched the browser to the other one. */
+/**
+ * Console and portal share one address, and another tab has switched the browser to the other one.
+ */
 function turned(face: string): void {
   trouble = 'turned';
   document.documentElement.classList.remove('lost');

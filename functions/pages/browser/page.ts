@@ -1,4 +1,5 @@
-// The script of all pages: live updates, countdowns, copy buttons, filters and forms. Pages also work without it.
+// The script of all pages: live updates, countdowns, copy buttons, filters and forms. Pages also
+// work without it.
 
 import { lookAgain, startLive } from './live.ts';
 import { startTimes } from './times.ts';
@@ -32,7 +33,10 @@ function showResult(button: HTMLButtonElement, done: boolean): void {
   }, 3000);
 }
 
-/** Filters a long list of checkboxes. `data-filter` is the id of their container. Checked ones stay visible. */
+/**
+ * Filters a long list of checkboxes. `data-filter` is the id of their container. Checked ones stay
+ * visible.
+ */
 export function startFilters(): void {
   document.addEventListener('input', ({ target }) => {
     const field = fieldOf(target);
@@ -56,7 +60,10 @@ function narrow({ value, dataset }: HTMLInputElement): void {
   }
 }
 
-/** Buttons are enabled again after this time, because the response may be a file and then the page stays. */
+/**
+ * Buttons are enabled again after this time, because the response may be a file and then the page
+ * stays.
+ */
 const RELEASE_MS = 20_000;
 
 /** Disables the button of a submitted form, so that it is sent once. */

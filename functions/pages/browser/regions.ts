@@ -1,5 +1,5 @@
-// Replaces the live elements of the page by those of a new version, by id. Elements with typed or selected text stay, and
-// so do the focus and expanded details.
+// Replaces the live elements of the page by those of a new version, by id. Elements with typed or
+// selected text stay, and so do the focus and expanded details.
 
 import { withoutClock } from '../../../shared/http/text.ts';
 import { setTimes } from './times.ts';
@@ -21,7 +21,10 @@ export function otherFace(next: Document): string | undefined {
   return FACES.find((face) => has(next, face) && !has(document, face));
 }
 
-/** Returns false when a region in use was left as it was: then the same version must be fetched again. */
+/**
+ * Returns false when a region in use was left as it was: then the same version must be fetched
+ * again.
+ */
 export function replaceRegions(next: Document): boolean {
   if (document.title !== next.title) document.title = next.title;
   let complete = true;

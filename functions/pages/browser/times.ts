@@ -1,5 +1,5 @@
-// Updates relative times: `data-left` counts down to zero, `data-away` is the distance to now. Both are seconds counted by
-// the server, so that the device's clock does not matter.
+// Updates relative times: `data-left` counts down to zero, `data-away` is the distance to now. Both
+// are seconds counted by the server, so that the device's clock does not matter.
 
 const shownAt = new WeakMap<Element, number>();
 const UNITS: [unit: string, seconds: number][] = [
@@ -9,7 +9,9 @@ const UNITS: [unit: string, seconds: number][] = [
 ];
 const SLEPT_MS = 30_000;
 
-/** `onSleep` runs after the device slept or its clock was set: then only the server knows the time. */
+/**
+ * `onSleep` runs after the device slept or its clock was set: then only the server knows the time.
+ */
 export function startTimes(onSleep: () => void): void {
   tick();
   let drift = Date.now() - performance.now();

@@ -1,4 +1,5 @@
-// Shows certificates as a table, with status, files and revocation. Shared by the pages about people and certificates.
+// Shows certificates as a table, with status, files and revocation. Shared by the pages about
+// people and certificates.
 
 import { SERVICE_PREFIX } from '@holdfast/kit/names';
 import { BUNDLE_PASSWORD } from '../../../shared/devices/certificates/data-package.ts';
@@ -38,7 +39,10 @@ export function isPending({ state }: CertificateView): boolean {
   return state === 'revoking' || state === 'revocation_failed';
 }
 
-/** True for active certificates, except the one that Holdfast uses itself: only the core can replace that one. */
+/**
+ * True for active certificates, except the one that Holdfast uses itself: only the core can replace
+ * that one.
+ */
 export function isRevocable({ state, username, client_uid: clientUid }: CertificateView): boolean {
   return state === 'active' && !isOwnCertificate({ username, clientUid });
 }
@@ -49,7 +53,10 @@ export const REVOCATION_NOTICES = {
   revoking: 'The certificate is being revoked. Holdfast retries every 5 seconds until that is confirmed.',
 } as const;
 
-/** A link to the owner of a certificate or connection: a search for the person, or the service accounts. */
+/**
+ * A link to the owner of a certificate or connection: a search for the person, or the service
+ * accounts.
+ */
 export function OwnerLink({ username }: { username: string }) {
   const query = new URLSearchParams({ search: username }).toString();
   const isProgram = username.toLowerCase().startsWith(SERVICE_PREFIX);

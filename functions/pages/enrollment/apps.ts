@@ -73,7 +73,10 @@ export function appOf(text: string | undefined): EnrollmentApp {
   return APPS.find((app) => app === text) ?? 'atak';
 }
 
-/** True when devices must open the data package first: the link can't hold a port, and devices don't trust a private CA. */
+/**
+ * True when devices must open the data package first: the link can't hold a port, and devices don't
+ * trust a private CA.
+ */
 export function needsPackage({ settings }: Pick<Deps, 'settings'>): boolean {
   return (
     settings.DEPLOY_MODE !== 'subdomain' ||
@@ -82,7 +85,10 @@ export function needsPackage({ settings }: Pick<Deps, 'settings'>): boolean {
   );
 }
 
-/** One of the two places of the enrollment page: an administrator's page for a person, or the person's own page. */
+/**
+ * One of the two places of the enrollment page: an administrator's page for a person, or the
+ * person's own page.
+ */
 export interface EnrollmentPlace {
   /** The route: `/people/:id/enrollment`. Its subpaths are `/withdraw` and `/progress`. */
   route: string;

@@ -1,5 +1,5 @@
-// Shows the enrollment code and the steps for one app. The secret is only in the page: never in an address, a title, or a
-// text that a screen reader announces.
+// Shows the enrollment code and the steps for one app. The secret is only in the page: never in an
+// address, a title, or a text that a screen reader announces.
 
 import { raw } from 'hono/html';
 import type { Child } from 'hono/jsx';

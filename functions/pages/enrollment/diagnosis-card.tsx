@@ -25,7 +25,10 @@ const REPLACEMENTS: readonly (readonly [pattern: RegExp, text: string])[] = [
 ];
 const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 
-/** The text of the diagnosis for a page: names pages instead of API routes, and shows times in the stack's time zone. */
+/**
+ * The text of the diagnosis for a page: names pages instead of API routes, and shows times in the
+ * stack's time zone.
+ */
 export function toPageText(text: string, { timeZone }: Pick<Clock, 'timeZone'>): string {
   const message = REPLACEMENTS.reduce((before, [pattern, after]) => before.replaceAll(pattern, after), text);
   return message.replaceAll(TIME, (iso) => timeInZone(iso, timeZone));

@@ -135,7 +135,10 @@ const SENTENCES = {
 
 const SCAN_AGAIN = 'The server is ready. Remove this server from the app, then scan the current code.';
 
-/** Adds the routes of one place: the page, creating and canceling a code, and the progress that the page polls. */
+/**
+ * Adds the routes of one place: the page, creating and canceling a code, and the progress that the
+ * page polls.
+ */
 export function enrollmentPages(pages: Pages, deps: Deps, place: EnrollmentPlace): void {
   const { route, access } = place;
   const demand = { access, area: 'people' } as const;

@@ -110,7 +110,10 @@ interface ConfirmProps {
   /** The consequences, and fields, if any. */
   children: Child;
   danger?: boolean;
-  /** Keeps the confirmation open when the page replaces a region. Default: made from `action` and `button`. */
+  /**
+   * Keeps the confirmation open when the page replaces a region. Default: made from `action` and
+   * `button`.
+   */
   id?: string;
 }
 

@@ -107,7 +107,10 @@ export function Remedies({ id, remedies }: RemediesProps) {
   );
 }
 
-/** A command at the end, after a colon, gets its own line with a copy button. Other commands stay in their sentence. */
+/**
+ * A command at the end, after a colon, gets its own line with a copy button. Other commands stay in
+ * their sentence.
+ */
 function Remedy({ id, parts }: { id: string; parts: readonly RemedyPart[] }) {
   return (
     <>

@@ -1,4 +1,5 @@
-// Draws a size over time as SVG: measured values, forecast with its range, and thresholds. Describes it for screen readers.
+// Draws a size over time as SVG: measured values, forecast with its range, and thresholds.
+// Describes it for screen readers.
 
 import { formatBytes } from '@holdfast/kit/format';
 import { aheadAt, DAY_MS } from '@holdfast/kit/time';
@@ -94,7 +95,9 @@ const FRAMES: Record<'narrow' | 'wide', TrendFrame & { points: number }> = {
   narrow: { width: 340, height: 240, left: 52, right: 334, top: 14, bottom: 210, points: 160 },
   wide: { width: 960, height: 300, left: 66, right: 950, top: 14, bottom: 268, points: 400 },
 };
-/** Thresholds above this multiple of the highest size are not drawn: they would flatten the line. */
+/**
+ * Thresholds above this multiple of the highest size are not drawn: they would flatten the line.
+ */
 const IN_REACH = 2.2;
 
 /** Renders both widths. The style shows one. */

@@ -1,5 +1,5 @@
-// Tables, their pager and empty states. The rows become cards on narrow screens, where browsers drop the table semantics:
-// the explicit roles keep them.
+// Tables, their pager and empty states. The rows become cards on narrow screens, where browsers
+// drop the table semantics: the explicit roles keep them.
 
 import type { Child } from 'hono/jsx';
 

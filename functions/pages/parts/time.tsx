@@ -1,4 +1,5 @@
-// Formats points in time. Texts that change with the clock are marked, so that they don't change the page's entity tag.
+// Formats points in time. Texts that change with the clock are marked, so that they don't change
+// the page's entity tag.
 
 import { formatDuration } from '@holdfast/kit/format';
 import { twoDigits, wallTimeAt, wallTimeText } from '@holdfast/kit/time';

@@ -1,4 +1,5 @@
-// Draws a figure or a status over time as SVG, with gaps where samples are missing. Describes it for screen readers.
+// Draws a figure or a status over time as SVG, with gaps where samples are missing. Describes it
+// for screen readers.
 
 import { formatDuration, formatFigure } from '@holdfast/kit/format';
 import type { Trend as TrendOf } from '../../../shared/health/module.ts';
@@ -27,7 +28,10 @@ interface Stretch {
   to: number;
 }
 
-/** A status over time, as a strip whose height repeats what its color says. For modules without a figure. */
+/**
+ * A status over time, as a strip whose height repeats what its color says. For modules without a
+ * figure.
+ */
 export function StatusStrip({ seen, from, to, apartMs, large }: StripProps) {
   const stretches = stretchesOf(seen, apartMs, to);
   const kind = large?.kind ?? 'small';
@@ -105,7 +109,10 @@ export function LargeTrend({ timeZone, ...props }: Omit<TrendProps, 'large'> & {
   );
 }
 
-/** The line of the figure, or the status where no figure is known. Renders nothing with fewer than two samples. */
+/**
+ * The line of the figure, or the status where no figure is known. Renders nothing with fewer than
+ * two samples.
+ */
 export function Trend(props: TrendProps) {
   const { trend } = props;
   const seen = seenOf(props);
