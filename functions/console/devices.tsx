@@ -94,7 +94,7 @@ function Ends({ client }: { client: ConnectedClient }) {
       {isOurs ? null : (
         <Confirm
           id={`out-${connection}`}
-          label="Revoke certificate…"
+          label="Revoke…"
           of={name}
           action="/devices/shut-out"
           button={`Revoke ${name}`}
@@ -197,21 +197,21 @@ export function devicesPage(app: App, deps: Deps): void {
 
   pages.post('/devices/disconnect', { access: 'admin' }, async function disconnect(c) {
     const form = await formOf(c);
-    const tried = await attempt(
+    const result = await attempt(
       async () => disconnectClient(deps, actorOf(c), await connectionOf(form, deps)),
       'not_found',
     );
-    return respond(c, tried.refused, 'disconnected');
+    return respond(c, result.refused, 'disconnected');
   });
 
   pages.post('/devices/shut-out', { access: 'admin', area: 'people' }, async function revokeDevice(c) {
     const form = await formOf(c);
-    const tried = await attempt(
+    const result = await attempt(
       async () => shutOutDevice(actingIn(c, deps), await connectionOf(form, deps)),
       'not_found',
     );
-    if (tried.refused !== undefined) return respond(c, tried.refused, '');
-    const { client, revocations } = tried.done;
+    if (result.refused !== undefined) return respond(c, result.refused, '');
+    const { client, revocations } = result.done;
     if (revocations.length === 0) return goTo(c, `/certificates?${chooseQuery(client)}`);
     const isProven = revocations.every(({ state }) => state === 'revoked');
     const done = { done: isProven ? 'shut-out' : 'shutting-out', person: client.username };

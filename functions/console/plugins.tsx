@@ -36,8 +36,8 @@ export function pluginsPage(app: App, deps: Deps): void {
     const word = form.text('change');
     if (!isChange(word)) throw new AppError('invalid', `change: must be one of: ${CHANGES.join(', ')}`);
     const name = form.exact('name');
-    const tried = await attempt(() => changePlugin({ deps, actor: actorOf(c) }, { name, change: word }), 'not_found');
-    const refused = tried.refused ?? unchanged(tried.done, word);
+    const result = await attempt(() => changePlugin({ deps, actor: actorOf(c) }, { name, change: word }), 'not_found');
+    const refused = result.refused ?? unchanged(result.done, word);
     return refused === undefined ? goTo(c, `${PATH}?done=${word}`) : showPlugins(c, deps, refused);
   });
 }

@@ -160,22 +160,22 @@ export function tokensPage(app: App, deps: Deps): void {
   pages.post(PATH, { access: 'admin' }, async function make(c) {
     const form = await formOf(c);
     const { username: owner } = c.get('principal');
-    const tried = await attempt(async () => {
+    const result = await attempt(async () => {
       const { name, scope, expires_at: expiresAt } = parsed(wantedTokenSchema, inputOf(form, deps.now()));
       return createToken({ deps, actor: actorOf(c) }, { owner, name, scope, expiresAt, ...chosenId(form) });
     });
-    const { refused } = tried;
-    return refused === undefined ? showNew(c, deps, tried.done) : showTokens(c, deps, { form, refused });
+    const { refused } = result;
+    return refused === undefined ? showNew(c, deps, result.done) : showTokens(c, deps, { form, refused });
   });
 
   pages.post(`${PATH}/:id/revoke`, { access: 'admin' }, async function revoke(c) {
-    const tried = await attempt(
+    const result = await attempt(
       () => revokeToken({ deps, actor: actorOf(c) }, { id: c.req.param('id') ?? '' }),
       'not_found',
     );
-    return tried.refused?.code === 'not_found' || tried.refused === undefined
+    return result.refused?.code === 'not_found' || result.refused === undefined
       ? goTo(c, `${PATH}?done=revoked`)
-      : showTokens(c, deps, { refused: tried.refused });
+      : showTokens(c, deps, { refused: result.refused });
   });
 }
 

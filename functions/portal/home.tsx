@@ -63,7 +63,7 @@ export function AccountStatus({ owner, username, clock }: StatusProps) {
   );
 }
 
-const SENTENCES = {
+const NOTICES = {
   revoked: 'Access revoked. The device can no longer connect.',
   revoking: 'Access is being revoked. The server confirms it within seconds.',
 };
@@ -98,7 +98,7 @@ async function showHome(c: PageContext, deps: Deps, refused?: AppError): Promise
   const [owner, devices] = await Promise.all([ownerOf(c, deps), ownDevices(deps, username, page)]);
   const body = (
     <>
-      <Notice c={c} sentences={SENTENCES} />
+      <Notice c={c} sentences={NOTICES} />
       <Problem error={refused} />
       <AccountStatus owner={owner} username={username} clock={clock} />
       <div id="devices" data-live="self" data-every="5">

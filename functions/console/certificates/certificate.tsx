@@ -46,10 +46,10 @@ export function certificatePage(app: App, deps: Deps): void {
     async function revoke(c) {
       const form = await formOf(c);
       const { certificate, shown } = await certificateOf(c, deps);
-      const tried = await attempt(() => revokeCertificate(actingIn(c, deps), certificate));
-      if (tried.refused !== undefined) return showPage(c, deps, tried.refused);
+      const result = await attempt(() => revokeCertificate(actingIn(c, deps), certificate));
+      if (result.refused !== undefined) return showPage(c, deps, result.refused);
       const from = form.has('from') ? returnPath(form.text('from')) : certificatePath(shown);
-      return goTo(c, withDone(from, tried.done.state === 'revoked' ? 'revoked' : 'revoking'));
+      return goTo(c, withDone(from, result.done.state === 'revoked' ? 'revoked' : 'revoking'));
     },
   );
 }
@@ -171,11 +171,11 @@ export function certificateNewPage(app: App, deps: Deps): void {
   pages.post('/certificates/new', demand, async function issue(c) {
     const form = await formOf(c);
     const wanted = { username: form.text('username'), name: form.text('name') };
-    const tried = await attempt(() => issueCertificate(actingIn(c, deps), wanted));
-    if (tried.refused !== undefined) return showNewCertificate(c, deps, wanted, tried.refused);
-    const { p12_base64: bundle } = tried.done;
-    if (bundle !== undefined) return showOnce(c, deps, tried.done, bundle);
-    return goTo(c, `${certificatePath(tried.done)}?done=issued`);
+    const result = await attempt(() => issueCertificate(actingIn(c, deps), wanted));
+    if (result.refused !== undefined) return showNewCertificate(c, deps, wanted, result.refused);
+    const { p12_base64: bundle } = result.done;
+    if (bundle !== undefined) return showOnce(c, deps, result.done, bundle);
+    return goTo(c, `${certificatePath(result.done)}?done=issued`);
   });
 }
 

@@ -128,18 +128,18 @@ const GROUPS: Change = {
   async carryOut(input) {
     const { c, deps, user, form } = input;
     const { groups: chosen } = parsed(z.object({ groups: groupNames }), { groups: form.all('groups') });
-    const there = await channelNames(deps);
-    mustBeUnchanged(groupChanges(input, there));
+    const existing = await channelNames(deps);
+    mustBeUnchanged(groupChanges(input, existing));
     const acting = actingIn(c, deps);
     const made = await groupNamed(acting, form.text('new_group'));
     await setUserGroups(acting, { id: user.id, groups: mergeNames(chosen, made) });
   },
   async merged({ deps, user, form }) {
-    const there = await channelNames(deps);
+    const existing = await channelNames(deps);
     const [had, chosen] = [form.all('had'), form.all('groups')];
     const added = chosen.filter((name) => !had.includes(name));
     const removed = had.filter((name) => !chosen.includes(name));
-    const groups = mergeNames(user.groups, added).filter((name) => !removed.includes(name) && there.includes(name));
+    const groups = mergeNames(user.groups, added).filter((name) => !removed.includes(name) && existing.includes(name));
     return withFields(form, { groups });
   },
 };
@@ -148,11 +148,11 @@ const GROUPS: Change = {
  * Group changes that others made since the form was shown, except those that match the entered
  * ones.
  */
-function groupChanges({ user, form }: Input, there: readonly string[]): string[] {
+function groupChanges({ user, form }: Input, existing: readonly string[]): string[] {
   const chosen = form.all('groups');
   // A form without `had` counts as showing the current groups.
   const had = form.has('had') ? form.all('had') : user.groups;
-  const gone = chosen.filter((name) => !there.includes(name));
+  const gone = chosen.filter((name) => !existing.includes(name));
   const added = user.groups.filter((name) => !had.includes(name) && !chosen.includes(name));
   const removed = had.filter((name) => !user.groups.includes(name) && chosen.includes(name) && !gone.includes(name));
   return [

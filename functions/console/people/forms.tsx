@@ -55,7 +55,7 @@ function GroupsForm(props: PersonFormsProps) {
   const { sent, fault, row } = formState(props, 'groups');
   return (
     <Row {...row} label="Groups" now={<Groups names={groups} />} button="Save groups">
-      <Had name="had" values={groups} />
+      <HiddenValues name="had" values={groups} />
       <GroupChecks
         names={props.channels}
         chosen={sent?.all('groups') ?? groups}
@@ -74,7 +74,7 @@ function ExpiryForm(props: PersonFormsProps) {
   const shown = endShown(end, clock);
   return (
     <Row {...row} label="Access expires" now={end === null ? 'never' : formatEnd(end, clock)} button="Save expiry">
-      <Had name="had" values={[end ?? '']} />
+      <HiddenValues name="had" values={[end ?? '']} />
       <AccessEnds
         clock={clock}
         choice={sent?.text('ends') ?? shown.choice}
@@ -90,8 +90,8 @@ function DetailsForm(props: PersonFormsProps) {
   const { sent, fault, row } = formState(props, 'details');
   return (
     <Row {...row} label="Name and email" now={<Details name={name} email={email} />} button="Save changes">
-      <Had name="had_name" values={[name]} />
-      <Had name="had_email" values={[email]} />
+      <HiddenValues name="had_name" values={[name]} />
+      <HiddenValues name="had_email" values={[email]} />
       <Field
         name="name"
         label="Name"
@@ -120,7 +120,7 @@ function RoleForm(props: PersonFormsProps) {
   const { sent, fault, row } = formState(props, 'role');
   return (
     <Row {...row} label="Role" now={ROLE_NAMES[role]} button="Save role">
-      <Had name="had" values={[role]} />
+      <HiddenValues name="had" values={[role]} />
       <Checks
         legend="Role"
         name="role"
@@ -172,7 +172,7 @@ function PasswordForm(props: PersonFormsProps) {
   );
 }
 
-function Had({ name, values }: { name: string; values: readonly string[] }) {
+function HiddenValues({ name, values }: { name: string; values: readonly string[] }) {
   return (
     <>
       {values.map((value) => (

@@ -100,9 +100,9 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
   const clock = clockOf(deps);
   const names = await channelNames(deps);
   // A group that was created before the refusal is shown as a selected checkbox.
-  const requested = `${CHANNEL_PREFIX}${form.text('new_group').replace(/^core_/i, '')}`;
-  const isMade = form.text('new_group') !== '' && names.includes(requested);
-  const chosen = isMade ? mergeNames(form.all('groups'), [requested]) : form.all('groups');
+  const newGroup = `${CHANNEL_PREFIX}${form.text('new_group').replace(/^core_/i, '')}`;
+  const exists = form.text('new_group') !== '' && names.includes(newGroup);
+  const chosen = exists ? mergeNames(form.all('groups'), [newGroup]) : form.all('groups');
   const fault = (name: string): string | undefined => faultOf(refused, name);
   const body = (
     <Card>
@@ -140,7 +140,7 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
         <GroupChecks
           names={names}
           chosen={chosen}
-          newGroup={isMade ? '' : form.text('new_group')}
+          newGroup={exists ? '' : form.text('new_group')}
           error={fault('groups')}
           newGroupError={fault('new_group')}
         />

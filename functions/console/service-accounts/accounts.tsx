@@ -104,12 +104,12 @@ export function serviceAccountsPage(app: App, deps: Deps): void {
   pages.post(PATH, { access: 'admin', ...DEMAND }, async function create(c) {
     const form = await formOf(c);
     const input = { name: form.text('name'), kind: form.text('kind'), groups: form.all('groups') };
-    const tried = await attempt(() => createServiceAccount(actingIn(c, deps), parsed(wantedSchema, input)));
-    const { refused } = tried;
+    const result = await attempt(() => createServiceAccount(actingIn(c, deps), parsed(wantedSchema, input)));
+    const { refused } = result;
     if (refused !== undefined) return showAccounts(c, deps, { form, refused });
-    const { id, p12, admin_right: right } = tried.done;
+    const { id, p12, admin_right: right } = result.done;
     const done = right === 'pending' ? 'pending' : 'made';
-    return p12 === undefined ? goTo(c, `${PATH}/${id}?done=${done}`) : showKey(c, deps, { ...tried.done, p12 });
+    return p12 === undefined ? goTo(c, `${PATH}/${id}?done=${done}`) : showKey(c, deps, { ...result.done, p12 });
   });
 }
 

@@ -53,7 +53,7 @@ const TOUCHES = ['pointerdown', 'pointermove', 'keydown'];
 const NO_TAG = 'W/"none"';
 
 const tags = new Map<string, string>();
-let turns = 0;
+let polls = 0;
 let failures = 0;
 let trouble: 'lost' | 'out' | 'turned' | undefined;
 let leaving = false;
@@ -64,39 +64,39 @@ export function startLive(): void {
   // The page answers a POST, so a GET of its address may give something else.
   if (document.body.classList.contains('sent')) return;
   rememberRegions();
-  plan();
+  schedule();
   document.addEventListener('visibilitychange', () => {
-    if (!document.hidden) void turn();
+    if (!document.hidden) void poll();
   });
-  addEventListener('online', () => void turn());
-  addEventListener('offline', () => lost('none'));
+  addEventListener('online', () => void poll());
+  addEventListener('offline', () => showLost('none'));
   addEventListener('pagehide', () => (leaving = true));
   addEventListener('pageshow', ({ persisted }) => {
     leaving = false;
-    if (persisted) lookAgain();
+    if (persisted) refresh();
   });
-  for (const kind of TOUCHES) addEventListener(kind, touched, { capture: true, passive: true });
+  for (const kind of TOUCHES) addEventListener(kind, noteTouch, { capture: true, passive: true });
 }
 
 function isUnattended(): boolean {
   return performance.now() - touchedAt > UNATTENDED_MS;
 }
 
-function touched(): void {
+function noteTouch(): void {
   const wasUnattended = isUnattended();
   touchedAt = performance.now();
-  if (wasUnattended) void turn();
+  if (wasUnattended) void poll();
 }
 
 /** Fetches everything again: the device slept, or the browser restored the page from its cache. */
-export function lookAgain(): void {
+export function refresh(): void {
   if (document.body.classList.contains('sent')) return;
   tags.clear();
-  tags.set(addressOf(watched()), NO_TAG);
-  void turn(true);
+  tags.set(addressOf(liveElement()), NO_TAG);
+  void poll(true);
 }
 
-function watched(): HTMLElement | null {
+function liveElement(): HTMLElement | null {
   return document.querySelector<HTMLElement>('[data-live]');
 }
 
@@ -105,23 +105,23 @@ function addressOf(element: HTMLElement | null): string {
   return live === 'self' ? location.href : live;
 }
 
-function plan(): void {
+function schedule(): void {
   clearTimeout(timer);
-  const element = watched();
+  const element = liveElement();
   if (element === null || trouble === 'turned') return;
   const times = isUnattended() && !addressOf(element).startsWith(FROM_MEMORY) ? UNATTENDED_TIMES : 1;
   const seconds = times * Number(element.dataset['every'] ?? DEFAULT_SECONDS);
   const pause = trouble === 'out' ? SIGNED_OUT_MS : failures === 1 ? RETRY_MS : seconds * 1000;
-  timer = setTimeout(() => void turn(), pause);
+  timer = setTimeout(() => void poll(), pause);
 }
 
 /** `always`: also on a page without live elements. */
-async function turn(always = false): Promise<void> {
+async function poll(always = false): Promise<void> {
   clearTimeout(timer);
-  const element = watched();
+  const element = liveElement();
   if ((element === null && !always) || trouble === 'turned') return;
-  turns += 1;
-  const own = turns;
+  polls += 1;
+  const own = polls;
   if (!document.hidden) {
     // Signed out, it polls the page: an API address would add an audit entry for each request with
     // the ended session.
@@ -129,38 +129,38 @@ async function turn(always = false): Promise<void> {
     const { tag = '' } = element?.dataset ?? {};
     try {
       if (tag !== '' && !tags.has(where)) tags.set(where, tag);
-      await look(where, () => own === turns && !leaving);
+      await fetchUpdate(where, () => own === polls && !leaving);
     } catch {
-      if (own === turns && !leaving) failed('none');
+      if (own === polls && !leaving) countFailure('none');
     }
   }
-  if (own === turns) plan();
+  if (own === polls) schedule();
 }
 
-async function look(address: string, isWanted: () => boolean): Promise<void> {
-  const answer = await ask(address);
-  if (!isWanted() || isRefused(answer)) return;
-  if (answer.status === 304) return found();
+async function fetchUpdate(address: string, isWanted: () => boolean): Promise<void> {
+  const answer = await request(address);
+  if (!isWanted() || handleRefusal(answer)) return;
+  if (answer.status === 304) return showReconnected();
   // Reload, so that the person sees that the page is gone.
   if (answer.status === 404 && address === location.href) return location.reload();
-  if (!answer.ok) return failed('error');
-  const page = address === location.href ? answer : await ask(location.href);
-  if (!isWanted() || isRefused(page)) return;
+  if (!answer.ok) return countFailure('error');
+  const page = address === location.href ? answer : await request(location.href);
+  if (!isWanted() || handleRefusal(page)) return;
   if (page.status === 404) return location.reload();
-  if (!page.ok) return failed('error');
+  if (!page.ok) return countFailure('error');
   const next = new DOMParser().parseFromString(await page.text(), 'text/html');
   if (!isWanted()) return;
   const face = otherFace(next);
-  if (face !== undefined) return turned(face);
+  if (face !== undefined) return showOtherFace(face);
   const complete = replaceRegions(next);
   tick();
   const tag = answer.headers.get('etag');
   tags.set(address, complete && tag !== null ? tag : NO_TAG);
-  found();
+  showReconnected();
 }
 
 /** Requests the address, with the last known entity tag. */
-function ask(address: string): Promise<Response> {
+function request(address: string): Promise<Response> {
   // With the second header the server sends no challenge, so that the browser shows no password
   // dialog.
   const headers: Record<string, string> = { Accept: 'text/html, application/json', 'X-Holdfast-Page': '1' };
@@ -169,7 +169,7 @@ function ask(address: string): Promise<Response> {
   return fetch(address, { headers, cache: 'no-store', redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
 }
 
-function isRefused({ type, status }: Response): boolean {
+function handleRefusal({ type, status }: Response): boolean {
   if (type === 'opaqueredirect' || status === 401) {
     trouble = 'out';
     const back = `/sign-in?return_to=${encodeURIComponent(location.pathname + location.search)}`;
@@ -185,16 +185,16 @@ function isRefused({ type, status }: Response): boolean {
 /**
  * Console and portal share one address, and another tab has switched the browser to the other one.
  */
-function turned(face: string): void {
+function showOtherFace(face: string): void {
   trouble = 'turned';
   document.documentElement.classList.remove('lost');
   const text = `This browser now shows the ${face}, so this page no longer updates. `;
   showBanner('turned', text, linkTo(location.href, 'Reload'));
 }
 
-function failed(answer: keyof typeof LOST): void {
+function countFailure(answer: keyof typeof LOST): void {
   failures += 1;
-  if (failures > 1) lost(answer);
+  if (failures > 1) showLost(answer);
 }
 
 const LOST = {
@@ -203,21 +203,21 @@ const LOST = {
 };
 
 /** Shows the lost connection. A page without live elements would never learn that it is back. */
-function lost(answer: keyof typeof LOST): void {
-  if (leaving || watched() === null || trouble === 'turned') return;
+function showLost(answer: keyof typeof LOST): void {
+  if (leaving || liveElement() === null || trouble === 'turned') return;
   failures = Math.max(failures, 2);
   trouble ??= 'lost';
   document.documentElement.classList.add('lost');
   showBanner(answer, LOST[answer], since());
 }
 
-function found(): void {
+function showReconnected(): void {
   failures = 0;
   if (trouble === undefined) return;
   const was = trouble;
   trouble = undefined;
   document.documentElement.classList.remove('lost');
-  if (was === 'out') return comeBack();
+  if (was === 'out') return showSignedInAgain();
   showBanner('found', 'Reconnected.');
   setTimeout(() => {
     if (trouble === undefined) hideBanner();
@@ -225,7 +225,7 @@ function found(): void {
 }
 
 /** After a new sign-in, perhaps of another person, reloads the page unless a form is filled in. */
-function comeBack(): void {
+function showSignedInAgain(): void {
   const isFilled = [...document.querySelectorAll<HTMLInputElement>('input, select, textarea')].some(isFilledIn);
   if (!isFilled) return location.reload();
   showBanner('back', 'You are signed in again. ', linkTo(location.href, 'Reload'));

@@ -1,7 +1,7 @@
 // The script of all pages: live updates, countdowns, copy buttons, filters and forms. Pages also
 // work without it.
 
-import { lookAgain, startLive } from './live.ts';
+import { refresh, startLive } from './live.ts';
 import { startTimes } from './times.ts';
 
 /** Enables the copy buttons, including those that are added later. */
@@ -93,4 +93,4 @@ startCopying();
 startFilters();
 startForms();
 startLive();
-startTimes(lookAgain);
+startTimes(refresh);

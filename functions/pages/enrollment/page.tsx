@@ -128,7 +128,7 @@ function nameOf({ certificate: { clientUid, hash } }: EnrolledDevice): string {
   return clientUid === '' ? `certificate ${hash.slice(0, 11)}…` : clientUid;
 }
 
-const SENTENCES = {
+const NOTICES = {
   created: 'Person added. Next, add a device with the code below.',
   canceled: 'Enrollment canceled. Devices that have already enrolled stay connected.',
 };
@@ -150,19 +150,19 @@ export function enrollmentPages(pages: Pages, deps: Deps, place: EnrollmentPlace
   pages.post(route, demand, async function issueCode(c) {
     const account = await place.ownerOf(c);
     const form = await formOf(c);
-    const tried = await attempt(async () => {
+    const result = await attempt(async () => {
       serverAddress(deps);
       await issueEnrollment(actingIn(c, deps), account);
     });
-    if (tried.refused !== undefined) return showPage(c, deps, place, account, tried.refused);
+    if (result.refused !== undefined) return showPage(c, deps, place, account, result.refused);
     const app = form.text('app');
     return goTo(c, `${place.pathOf(account)}${app === '' ? '' : `?app=${appOf(app)}`}`);
   });
 
   pages.post(`${route}/withdraw`, demand, async function cancelCode(c) {
     const account = await place.ownerOf(c);
-    const tried = await attempt(() => cancelEnrollment(actingIn(c, deps), account));
-    if (tried.refused !== undefined) return showPage(c, deps, place, account, tried.refused);
+    const result = await attempt(() => cancelEnrollment(actingIn(c, deps), account));
+    if (result.refused !== undefined) return showPage(c, deps, place, account, result.refused);
     return goTo(c, `${place.pathOf(account)}?done=canceled`);
   });
 
@@ -213,7 +213,7 @@ async function showPage(
   const back = place.backOf(account);
   const body = (
     <>
-      <Notice c={c} sentences={SENTENCES} />
+      <Notice c={c} sentences={NOTICES} />
       <Problem error={refused ?? read.refused ?? host.refused} />
       <ProgressCard
         path={path}

@@ -50,7 +50,7 @@ export function journey(house: () => House): void {
         const row = page.getByRole('row').filter({ hasText: callsign });
         await row.waitFor();
         expect(await row.innerText()).toContain(username);
-        await row.getByText('Revoke certificate…').click();
+        await row.getByText('Revoke…').click();
         await row.getByRole('button', { name: `Revoke ${callsign}` }).click();
         const disconnected = device;
         await eventually('the stream has ended', () => !disconnected.isOpen, WITHIN_MS);

@@ -28,7 +28,7 @@ export function workFlows(house: () => House): void {
       await page.getByRole('button', { name: 'Start full vacuum' }).click();
       await page.waitForURL(/\/jobs\/[\w-]+/);
       // Not `3 of 5 tables`.
-      await says(page, /(?<!of )\b\d+ tables? vacuumed; .* given back to the disk\./);
+      await says(page, /(?<!of )\b\d+ tables? vacuumed\. .* returned to the disk\./);
     },
     { inTurn: true },
   );
@@ -116,7 +116,7 @@ export function workFlows(house: () => House): void {
   flow(house, 'the revocation of a device is visible at every width', [DESK], async (guest) => {
     const { page } = guest;
     await guest.visit('/devices');
-    const button = page.getByText('Revoke certificate…').first();
+    const button = page.getByText('Revoke…').first();
     for (const width of [768, 1024, 1280]) {
       await page.setViewportSize({ width, height: 800 });
       const { x = width, width: own = 0 } = (await button.boundingBox()) ?? {};
