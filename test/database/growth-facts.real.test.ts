@@ -50,7 +50,7 @@ describe('what fills the database', () => {
     const hasty = growthFacts(keptDatabase(new Secret(tables.url()), CORE), { withinMs: 1 });
     await expect(hasty.fillers(60)).rejects.toMatchObject({
       code: 'unavailable',
-      message: expect.stringContaining('was not found out within 0.001 s'),
+      message: expect.stringContaining("largest sources of the core's database within 0.001 s"),
     });
   });
 

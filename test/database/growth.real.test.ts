@@ -113,7 +113,7 @@ describe('growth', () => {
   });
 
   it('does not wait for who holds the table: what fills it is not known then', async () => {
-    const refusal = { code: 'unavailable', message: expect.stringContaining('was not found out') };
+    const refusal = { code: 'unavailable', message: expect.stringContaining("Couldn't find the largest sources") };
     await whileLocked(() => expect(growthFacts(run).fillers(600)).rejects.toMatchObject(refusal));
   });
 

@@ -280,7 +280,7 @@ describe('who may vacuum', () => {
     const other = as(stack.file().state_database).begin({ ...order, oid });
     await expect(other).rejects.toMatchObject({
       code: 'upstream',
-      message: expect.stringContaining('another database than CORE_DATABASE_URL'),
+      message: expect.stringContaining('CORE_DATABASE_URL name different databases'),
     });
     expect(await world.facts.statement(job)).toBeUndefined();
   });

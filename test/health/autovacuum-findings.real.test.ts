@@ -92,7 +92,7 @@ describe('a table with settings of its own', () => {
       const set = option.replaceAll(' ', '');
       await expect
         .poll(measure)
-        .toMatchObject({ status: 'warning', details: [`Own.Large "one" has settings of its own: ${set}.`] });
+        .toMatchObject({ status: 'warning', details: [`Own.Large "one" overrides autovacuum settings: ${set}.`] });
       await carryOut(server, await measure());
       expect(await measure()).toMatchObject({ status: 'ok' });
       await server.ask('DROP SCHEMA "Own" CASCADE');

@@ -46,7 +46,7 @@ describe('writing', () => {
     ['ALTER ROLE martiuser SET default_transaction_read_only = on', 'by ALTER ROLE martiuser'],
   ])('that is switched off (%s) is critical, and the remedy takes it back', async (statement, where) => {
     await server.ask(statement, 'SELECT pg_reload_conf()');
-    const expected = `the database takes no writes: default_transaction_read_only is on (${where}).`;
+    const expected = `the database accepts no writes: default_transaction_read_only is on (${where}).`;
     await expect.poll(measure).toMatchObject({ status: 'critical', message: expected });
     await carryOut(server, await measure());
     await isWell();
@@ -65,7 +65,9 @@ describe('writing', () => {
     expect(await measure()).toMatchObject({
       status: 'critical',
       message: 'the database accepts no writes: it is a standby.',
-      remedies: [expect.stringMatching(/^Let CORE_DATABASE_URL name the primary; .*SELECT pg_promote\(\);$/) as string],
+      remedies: [
+        expect.stringMatching(/^Point CORE_DATABASE_URL to the primary\. .*SELECT pg_promote\(\);$/) as string,
+      ],
     });
     await carryOut(server, await measure());
     await isWell();
@@ -90,7 +92,7 @@ describe('a setting by which data is lost', () => {
 
   it('that waits for a restart is a note with its name', async () => {
     await server.ask('ALTER SYSTEM SET max_connections = 77', 'SELECT pg_reload_conf()');
-    const message = 'max_connections changed in the configuration and will count from the next start of the server.';
+    const message = 'max_connections changed in the configuration and needs a restart of the server.';
     await expect.poll(measure).toMatchObject({ status: 'note', message });
     await server.ask('ALTER SYSTEM RESET max_connections', 'SELECT pg_reload_conf()');
     await isWell();
@@ -104,7 +106,7 @@ describe('WAL that piles up', () => {
     await expect
       .poll(says)
       .toMatch(
-        /^WAL takes \d+ MB, max_wal_size is 4\.2 MB: the replication slot 'old_s_standby', which nobody uses, keeps \d+ MB\.$/,
+        /^WAL takes \d+ MB, max_wal_size is 4\.2 MB: the replication slot 'old_s_standby', which is unused, keeps \d+ MB\.$/,
       );
     expect(await measure()).toMatchObject({ status: 'warning' });
     await carryOut(server, await measure());
@@ -125,7 +127,7 @@ describe('WAL that piles up', () => {
     await server.ask('REVOKE pg_monitor FROM holdfast_ro');
     await expect.poll(measure).toMatchObject({
       status: 'note',
-      message: 'the size of WAL cannot be seen; GRANT pg_monitor to the role holdfast_ro.',
+      message: 'the size of WAL is unknown; GRANT pg_monitor to the role holdfast_ro.',
       data: { wal_bytes: null, server: { data_directory: null } },
     });
     await carryOut(server, await measure());
@@ -141,7 +143,7 @@ describe('archiving WAL', () => {
     const { status, message, remedies } = await measure();
     expect([status, message]).toEqual([
       'warning',
-      'archiving WAL has no command (archive_mode is on), so WAL will fill the disk.',
+      'WAL archiving has no command (archive_mode is on), so WAL will fill the disk.',
     ]);
     expect(remedies[0]).toMatch(
       /ALTER SYSTEM RESET archive_mode; SELECT pg_reload_conf\(\); Then restart the server\.$/,
@@ -155,9 +157,9 @@ describe('archiving WAL', () => {
     await expect.poll(measure, { timeout: 15_000 }).toMatchObject({
       details: [
         expect.stringMatching(
-          /^archiving WAL fails, .*: cp did not take [0-9A-F]{24} at 20.* UTC; none was ever archived\.$/,
+          /^WAL archiving fails, .*: cp failed for [0-9A-F]{24} at 20.* UTC; nothing was ever archived\.$/,
         ),
-        expect.stringMatching(/^WAL takes .*: its archive takes none\.$/),
+        expect.stringMatching(/^WAL takes .*: its archive accepts none\.$/),
       ] as string[],
     });
     expect(JSON.stringify(await measure())).not.toContain('secret-token');

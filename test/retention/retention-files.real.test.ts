@@ -146,7 +146,7 @@ describe('a refusal', () => {
     writeFileSync(join(data, 'takserver-retention.jar'), '');
     expect(await refusal(want({ cot: 30, unit: 'days' }))).toMatchObject({
       code: 'invalid',
-      message: expect.stringMatching(/takserver-retention\.jar is there: .* Remedy: set CORE_RETENTION_UNIT=seconds/),
+      message: expect.stringMatching(/takserver-retention\.jar exists: .* Remedy: set CORE_RETENTION_UNIT=seconds/),
     });
     expect(await refusal(want({ cot: 30 }))).toMatchObject({
       code: 'invalid',
@@ -167,7 +167,7 @@ describe('a refusal', () => {
   });
 
   it.each([
-    ['text that is no YAML', 'dataRetentionMap: {\n', / line 2: .*Remedy: mend that line, or delete the file/],
+    ['text that is no YAML', 'dataRetentionMap: {\n', / line 2: .*Remedy: correct that line, or delete the file/],
     ['a number that is none', '\ndataRetentionMap:\n  cot: 1.5\n', / line 3: cot is neither/],
     ['more than a megabyte', '#'.repeat(1024 * 1024 + 1), /is larger than 1048576 bytes/],
   ])('meets %s, naming the file, and nothing is written', async (_, content, message) => {
@@ -214,7 +214,7 @@ describe('a refusal', () => {
       symlinkSync(outside, directory);
       expect(await refusal(want({ cot: 1, unit: 'days' }))).toMatchObject({
         code: 'invalid',
-        message: expect.stringMatching(/leads out of .* and is not followed/),
+        message: expect.stringMatching(/points outside .* and is not followed/),
       });
       expect(readdirSync(outside)).toEqual([POLICY]);
       expect(readFileSync(join(outside, POLICY), 'utf8')).toBe('dataRetentionMap:\n');
@@ -232,7 +232,7 @@ describe('a refusal', () => {
         .catch((each: unknown) => each),
     ).toMatchObject({
       code: 'unavailable',
-      message: expect.stringContaining(`${join(data, 'nowhere')} cannot be read or written (ENOENT)`),
+      message: expect.stringContaining(`Couldn't read or write ${join(data, 'nowhere')} (ENOENT)`),
     });
   });
 

@@ -113,7 +113,7 @@ describe('a start of the embedded stack', () => {
       const { code, output } = await start(env);
       expect(code).toBe(1);
       expect(output).toContain(`${fileOf(POLICY)} line 2: cot is neither empty nor a whole number`);
-      expect(output).toContain('Remedy: mend that line, or delete the file');
+      expect(output).toContain('Remedy: correct that line, or delete the file');
       expect(output).not.toContain('ok   database');
     }
     expect(text(POLICY)).toBe('dataRetentionMap:\n  cot: soon\n');
@@ -227,7 +227,7 @@ describe('the program that runs before a core in a container', () => {
     const missing = await program({ CORE_DATA_DIR: join(data, 'nowhere') });
     expect([missing.code, missing.output]).toEqual([
       1,
-      expect.stringContaining(`${data}/nowhere cannot be read or written`),
+      expect.stringContaining(`Couldn't read or write ${data}/nowhere`),
     ]);
     const none = await program({});
     expect([none.code, none.output]).toEqual([1, expect.stringContaining('CORE_DATA_DIR: must be set')]);
