@@ -1,5 +1,5 @@
-// What identity-setup asks of authentik, over its API. What may pass by itself (an answer that does not come, a server that
-// starts) is a NotReady; keys appear in no message.
+// Calls the authentik API for identity-setup. Temporary failures (no answer, a server that is starting)
+// throw NotReady. No message contains a key.
 
 import { z } from 'zod';
 import { causeOf, StackError } from '@holdfast/kit/app-error';
@@ -22,22 +22,22 @@ const outpost = z.object({ name: z.string(), token_identifier: z.string() });
 const self = z.object({ user: z.object({ username: z.string(), is_superuser: z.boolean() }) });
 const listOf = <T>(one: z.ZodType<T>) => z.object({ results: z.array(one) });
 
-/** Who a key signs in; `refused` also for one that was never given out. */
+/** The user of a key; `refused` also for an unknown key. */
 export type Holder = { username: string; isSuperuser: boolean } | 'refused';
 
 export interface IdentitySetupApi {
   /** Rejects until the server and its database answer. */
   ready(): Promise<void>;
   holderOf(key: string): Promise<Holder>;
-  /** `key` of all others is one of a superuser. */
+  /** This and the following methods need the `key` of a superuser. */
   blueprintAt(key: string, path: string): Promise<AppliedBlueprint | undefined>;
   apply(key: string, pk: string): Promise<void>;
-  /** The identifier of the token of the outpost of this name. */
+  /** The token identifier of the outpost with this name. */
   outpostToken(key: string, name: string): Promise<string | undefined>;
   keyOf(key: string, identifier: string): Promise<string | undefined>;
-  /** False when there is no such token. */
+  /** False if the token doesn't exist. */
   setKey(key: string, identifier: string, wanted: string): Promise<boolean>;
-  /** Where pictures of people come from, and whether that was changed. */
+  /** Replaces Gravatar with initials as avatars; true if that changed anything. */
   showInitials(key: string): Promise<boolean>;
 }
 
@@ -66,7 +66,7 @@ class AuthentikSetup implements IdentitySetupApi {
 
   async ready(): Promise<void> {
     const { status } = await this.#ask('GET', '/-/health/ready/');
-    if (status !== 200 && status !== 204) throw new NotReady(`${this.#url.host} says that it is not ready (${status})`);
+    if (status !== 200 && status !== 204) throw new NotReady(`${this.#url.host} is not ready (${status})`);
   }
 
   async holderOf(key: string): Promise<Holder> {
@@ -85,7 +85,7 @@ class AuthentikSetup implements IdentitySetupApi {
 
   async apply(key: string, pk: string): Promise<void> {
     const applied = await this.#read(`/managed/blueprints/${pk}/apply/`, key, blueprint, { method: 'POST' });
-    if (applied === undefined) throw new NotReady('the blueprint is not there any more');
+    if (applied === undefined) throw new NotReady('the blueprint no longer exists');
   }
 
   async outpostToken(key: string, name: string): Promise<string | undefined> {
@@ -132,14 +132,14 @@ class AuthentikSetup implements IdentitySetupApi {
       });
       const { status } = response;
       const text = await response.text();
-      if (status >= 500 || status === 429) throw new NotReady(`${this.#url.host} answers ${what} with ${status}`);
+      if (status >= 500 || status === 429) throw new NotReady(`${this.#url.host} returned ${status} for ${what}`);
       return { status, json: jsonIn(text) };
     } catch (error) {
-      throw error instanceof NotReady ? error : new NotReady(`${this.#url.host} cannot be asked: ${causeOf(error)}`);
+      throw error instanceof NotReady ? error : new NotReady(`couldn't reach ${this.#url.host}: ${causeOf(error)}`);
     }
   }
 
-  /** Undefined for what is not there. */
+  /** Undefined for a 404. */
   async #read<T>(path: string, key: string, schema: z.ZodType<T>, call: Call & { method?: string } = {}) {
     const { method = 'GET', ...rest } = call;
     const { status, json } = await this.#ask(method, `/api/v3${path}`, { key, ...rest });
@@ -151,8 +151,8 @@ class AuthentikSetup implements IdentitySetupApi {
 
   #unexpected(what: string, status: number): StackError {
     return new StackError(
-      `authentik at ${this.#url.host} answered ${what} with ${status}, or with what its release does not say.`,
-      'see what it says itself: docker compose logs --tail 50 authentik-server',
+      `Unexpected answer from authentik at ${this.#url.host} to ${what} (status ${status}).`,
+      'read its log: docker compose logs --tail 50 authentik-server',
     );
   }
 }

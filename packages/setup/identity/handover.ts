@@ -1,4 +1,4 @@
-// What the plan of the container hands to the program identity-setup, in one environment variable.
+// Defines the handover of the container plan to identity-setup, in one environment variable.
 
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -30,20 +30,20 @@ export function identitySetupHandover(directory: string, settings: Settings): Id
   };
 }
 
-/** A blueprint cannot make the one base of the other, as everybody else does. */
+/** Requires LDAP_WEB_BASE_DN: unlike our programs, a blueprint can't derive it from LDAP_BASE_DN. */
 export function webBaseProblems(given: Layer, { LDAP_BASE_DN: core }: Settings): Problem[] {
   if (pick([given], 'LDAP_BASE_DN') === undefined || pick([given], 'LDAP_WEB_BASE_DN') !== undefined) return [];
   return [
     {
       name: 'LDAP_WEB_BASE_DN',
       value: undefined,
-      message: 'must be set beside LDAP_BASE_DN where authentik serves both',
+      message: 'must be set together with LDAP_BASE_DN if authentik serves both',
       remedy: `set LDAP_WEB_BASE_DN=${basesOf(core).web} in .env`,
     },
   ];
 }
 
-/** Takes it out of the environment; throws without it. */
+/** Removes it from the environment. Throws if it is missing. */
 export function takeIdentitySetupHandover(environment: NodeJS.ProcessEnv): IdentitySetupHandover {
   return takenHandover(environment, IDENTITY_SETUP_VARIABLE, handoverSchema, 'docker compose runs this');
 }

@@ -1,5 +1,5 @@
-// Runs the programs of a TAK Server release, which its own script does not watch: it ends them all when one dies, never comes or
-// hangs in its start, so that the engine starts the container again.
+// Runs and watches the programs of a TAK Server release. If one dies, doesn't appear or hangs during the start,
+// ends all of them, so that the container engine restarts the container.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -25,12 +25,12 @@ import {
   waitForAll,
 } from './start.ts';
 
-/** By their own names; the programs without a profile are known by their file. */
+/** Programs without a Spring profile, by file name. */
 const JARS: Record<string, string> = { 'takserver-pm.jar': 'plugins', 'takserver-retention.jar': 'retention' };
 const PROFILE = /^-Dspring\.profiles\.active=["']?([a-z]+)["']?$/;
 const ASK_EVERY_MS = 100;
 
-/** The programs that the script of a release starts, in its order. */
+/** The programs that the release's script starts, in order. */
 export function programsIn(script: string): string[] {
   const starts = script
     .split('\n')
@@ -40,7 +40,7 @@ export function programsIn(script: string): string[] {
   return [...new Set(names)];
 }
 
-/** Which program of a release has these arguments; undefined for what is none. */
+/** The release program with these arguments; undefined if it isn't one. */
 export function programOf(args: readonly string[]): string | undefined {
   for (const arg of args) {
     const profile = PROFILE.exec(arg)?.[1];
@@ -50,19 +50,19 @@ export function programOf(args: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** The programs that live in a session, by name; whatever the script has started is in it, whoever its parent is by now. */
+/** The running programs of a session, by name. Everything that the script started is in it, whatever its parent. */
 export function livingPrograms(session: number): Map<string, ProcessIdentity> {
   const named = processesOf(session).map((each) => [programOf(commandLine(each.pid)), each] as const);
   return new Map(named.filter((each): each is [string, ProcessIdentity] => each[0] !== undefined));
 }
 
-/** Asks everything in the session to end, and kills what lives on after `withinMs`. */
+/** Terminates everything in the session, and kills what still runs after `withinMs`. */
 export async function endSession(session: number, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;
   const requested = new Map<number, ProcessIdentity>();
   for (let living = processesOf(session); living.length > 0; living = processesOf(session)) {
     const late = performance.now() >= until;
-    // What has been started meanwhile is asked too.
+    // Includes processes that were started meanwhile.
     for (const each of living) if (late || !requested.has(each.pid)) signal(each, late ? 'SIGKILL' : 'SIGTERM');
     for (const each of living) requested.set(each.pid, each);
     await delay(ASK_EVERY_MS);
@@ -78,17 +78,17 @@ function signal(identity: ProcessIdentity, name: NodeJS.Signals): void {
 }
 
 export interface ReleaseCoreOptions {
-  /** Where the release is: /opt/tak. */
+  /** Directory of the release: /opt/tak. */
   home: string;
   /** Of the programs. */
   environment: NodeJS.ProcessEnv;
-  /** Before anything is started. */
+  /** What to wait for before starting anything. */
   awaited: readonly Awaited[];
   log: Log;
-  /** Told once of each. */
+  /** Called once for each phase. */
   reached?: (phase: CorePhase) => void;
   appearWithinMs?: number;
-  /** How long a start may go without reaching its next phase. */
+  /** Time limit for reaching the next phase. */
   phaseWithinMs?: number;
   endWithinMs?: number;
   lookEveryMs?: number;
@@ -118,10 +118,10 @@ export class ReleaseCore {
   }
 
   stop(): void {
-    this.#stopping.abort(new Error('the core is to end'));
+    this.#stopping.abort(new Error('the core is stopping'));
   }
 
-  /** Resolves with the exit code when nothing of the release runs any more. */
+  /** Resolves with the exit code when every program has ended. */
   async run(): Promise<number> {
     const { home, awaited, sayEveryMs } = this.#options;
     const { signal } = this.#stopping;
@@ -136,7 +136,7 @@ export class ReleaseCore {
     return this.#watch(programs);
   }
 
-  /** A start that fails again and again must not keep the machine busy. */
+  /** Repeatedly failing starts must not keep the machine busy. */
   async #pause(): Promise<void> {
     const { failed, pauseMs } = pauseBeforeStart(this.#options.home);
     if (pauseMs === 0) return;
@@ -186,7 +186,7 @@ export class ReleaseCore {
     const { signal } = this.#stopping;
     const over = new AbortController();
     const fault = await Promise.race([
-      ended.then((how) => ({ program: SCRIPT, reason: `it ended ${how}` })),
+      ended.then((how) => ({ program: SCRIPT, reason: `it exited ${how}` })),
       this.#firstFault(session, programs, look, AbortSignal.any([signal, over.signal])),
     ]);
     over.abort();
@@ -200,7 +200,7 @@ export class ReleaseCore {
 
   #hearFrom(program: string): (chunk: Buffer) => void {
     return linesOf((line) => {
-      this.#start.hear(line, program);
+      this.#start.readLine(line, program);
       const phase = phaseIn(line);
       if (phase === undefined || !this.#start.reach(phase)) return;
       this.#log.info('core.phase', { phase });
@@ -211,7 +211,7 @@ export class ReleaseCore {
     });
   }
 
-  /** Until one of them dies, does not come or hangs in its start; undefined when everything is to end. */
+  /** The first program that dies, doesn't appear or hangs; undefined if everything is stopping. */
   async #firstFault(
     session: number,
     programs: readonly string[],
@@ -228,13 +228,13 @@ export class ReleaseCore {
       const living = livingPrograms(session);
       for (const program of programs) {
         const known = seen.get(program);
-        // In the moment in which a process becomes another program it has no arguments: whether it lives says its number.
+        // A process has no arguments while it becomes another program: its number shows that it is alive.
         if (known !== undefined && isAlive(known)) continue;
         const found = living.get(program);
         if (found !== undefined) seen.set(program, found);
         else if (known !== undefined) return { program, reason: 'it has ended' };
         else if (performance.now() > late)
-          return { program, reason: `it was not there within ${Math.round(appearWithinMs / 1000)} s` };
+          return { program, reason: `it did not start within ${Math.round(appearWithinMs / 1000)} s` };
       }
       await delay(lookEveryMs, undefined, { signal: until }).catch(() => undefined);
     }
@@ -247,8 +247,8 @@ export class ReleaseCore {
       ...fault,
       out_of_memory: forMemory,
       remedy: forMemory
-        ? 'its container is at its memory cap: raise CORE_MEMORY in .env, then start again'
-        : `read ${join(this.#logs, 'takserver.log')}, which ends with its last words; the container starts anew by itself`,
+        ? 'its container reached its memory limit: raise CORE_MEMORY in .env, then start again'
+        : `read the end of ${join(this.#logs, 'takserver.log')}. The container restarts by itself`,
     });
   }
 }
@@ -260,20 +260,20 @@ function expected(home: string): string[] {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     throw new StackError(
-      `${path} cannot be read: ${codeOf(error)}.`,
-      'docker compose up release brings the files of the release onto the volume',
+      `Couldn't read ${path}: ${codeOf(error)}.`,
+      'run docker compose up release, which copies the files of the release to the volume',
       error,
     );
   }
   const programs = programsIn(text);
   if (programs.length > 0) return programs;
   throw new StackError(
-    `${path} starts no program that Holdfast knows, so nobody could tell whether they live.`,
+    `${path} starts no program that Holdfast knows, so their state can't be watched.`,
     'restore that file from the release archive with ./scripts/setup.sh ARCHIVE',
   );
 }
 
-/** In a session of its own, by which everything that comes of it is known. */
+/** Starts the script in a new session, which identifies all of its processes. */
 function started(home: string, environment: NodeJS.ProcessEnv): ChildProcess {
   return spawn('bash', [join(home, SCRIPT), 'init'], {
     cwd: home,

@@ -1,4 +1,4 @@
-// What the role `release-core` is told: where the release is, and what its certificates say of the operator.
+// Defines the handover to the role `release-core`: directory of the release and subject parts of certificates.
 
 import { z } from 'zod';
 import { takenHandover } from '@holdfast/kit/command';
@@ -10,7 +10,7 @@ export const RELEASE_CORE_VARIABLE = 'HOLDFAST_RELEASE_CORE';
 
 const handoverSchema = z.object({
   home: z.string(),
-  /** Of the certificates that the release's own scripts make, by the names that they know. */
+  /** Subject parts for the release's own scripts, by their variable names. */
   certificates: z.record(z.string(), z.string()),
 });
 
@@ -39,7 +39,7 @@ export function planReleaseCore(
   return { home, certificates };
 }
 
-/** Takes it out of the environment; throws without it. */
+/** Removes it from the environment. Throws if it is missing. */
 export function takeReleaseCore(environment: NodeJS.ProcessEnv): ReleaseCoreHandover {
   return takenHandover(environment, RELEASE_CORE_VARIABLE, handoverSchema, 'start this as container.js release-core');
 }

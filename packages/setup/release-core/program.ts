@@ -1,5 +1,5 @@
-// The container `core` of a TAK Server release: waits for database and directory, starts the programs of the release and watches
-// them, carries out the rights that management asks for. Ends with 1 when a program dies, so that the engine starts it anew.
+// Runs the container `core` of a TAK Server release: waits for database and directory, runs and watches the
+// programs, grants the rights that management requests. Exits with 1 if a program dies, to be restarted.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,28 +17,25 @@ import { heapsFor, memoryOfContainer } from './memory.ts';
 import { carryOutGrants } from './rights.ts';
 import type { Awaited } from './start.ts';
 
-/**
- * Where CoreConfig.xml sends a release for its database and its directory, and as whom: what the programs will use is what is tried
- * before they start.
- */
+/** Address and account of the directory from CoreConfig.xml, which the programs will use. Tried before they start. */
 export interface DirectoryAccount {
   url: string;
-  /** The entry that is looked for, too. */
+  /** Also the entry that the test looks up. */
   dn: string;
   password: Secret;
 }
 
 export interface Coordinates {
   databaseUrl: Secret;
-  /** undefined: this core takes its people from no directory. */
+  /** Undefined if this core uses no directory. */
   directory: DirectoryAccount | undefined;
 }
 
-/** Where a release looks for its configuration, in this order. */
+/** Paths of the configuration, in the order in which a release tries them. */
 const PLACES = ['conf/CoreConfig.xml', 'CoreConfig.xml'];
-const REMEDY = 'docker compose up configuration writes it; or put back a copy of it from a backup';
+const REMEDY = 'run docker compose up configuration, which writes it, or restore it from a backup';
 
-/** Throws a StackError that names the file. */
+/** Reads them from CoreConfig.xml. Throws a StackError that names the file. */
 export function readCoordinates(home: string): Coordinates {
   const path = PLACES.map((place) => join(home, place)).find((place) => existsSync(place));
   if (path === undefined) throw new StackError(`${join(home, 'CoreConfig.xml')} is missing.`, REMEDY);
@@ -46,7 +43,7 @@ export function readCoordinates(home: string): Coordinates {
   const connection = first(root, 'connection');
   const jdbc = /^jdbc:postgresql:\/\/([^/?#\s]+)\/([^/?#\s]+)/.exec(connection?.getAttribute('url') ?? '');
   if (connection === undefined || jdbc === null)
-    throw new StackError(`${path} names no PostgreSQL database (repository/connection).`, REMEDY);
+    throw new StackError(`${path} has no PostgreSQL database (repository/connection).`, REMEDY);
   const [user, password] = ['username', 'password'].map((name) =>
     encodeURIComponent(connection.getAttribute(name) ?? ''),
   );
@@ -77,20 +74,20 @@ function rootOf(path: string): Element {
     const root = new DOMParser({ onError }).parseFromString(readFileSync(path, 'utf8'), 'text/xml').documentElement;
     if (root !== null) return root;
   } catch (error) {
-    throw new StackError(`${path} cannot be read: ${messageOf(error)}.`, REMEDY, error);
+    throw new StackError(`Couldn't read ${path}: ${messageOf(error)}.`, REMEDY, error);
   }
   throw new StackError(`${path} is empty.`, REMEDY);
 }
 
 const WITHIN_MS = 5_000;
 const JAVA_OPTIONS = [
-  // A program that has run out of heap would stay half alive.
+  // Otherwise a program that ran out of heap would keep running half-broken.
   '-XX:+ExitOnOutOfMemoryError',
-  // The API process gets the key of the CA from messaging, by reflection. Of an EC key that is only allowed so, and without it no
-  // certificate is signed; an RSA key needs nothing.
+  // The API process gets the CA key from messaging by reflection, which an EC key needs this flag for. Without it no
+  // certificate can be signed. An RSA key needs no flag.
   '--add-opens=jdk.crypto.ec/sun.security.ec=ALL-UNNAMED',
 ];
-/** For a release that calls its ready line otherwise. */
+/** For a release with another ready line. */
 const MESSAGING_AFTER_MS = 300_000;
 
 /** The program of the role `release-core`; it ends the process. */
@@ -130,7 +127,7 @@ async function watchRelease(given: NodeJS.ProcessEnv, log: JsonLog): Promise<num
   }
 }
 
-/** Nothing of ours is in it: container.js has taken that out. */
+/** Contains nothing of ours: container.js has removed it. */
 function environmentOf(
   given: NodeJS.ProcessEnv,
   certificates: Record<string, string>,
@@ -140,7 +137,7 @@ function environmentOf(
   const heaps = heapsFor(memory, given);
   log.info('core.memory', { bytes: memory, ...heaps });
   return {
-    // By it the core renews its revocation list, with the password that a release gives to the key of its CA.
+    // The core needs the password of the CA key to renew its revocation list.
     CAPASS: BUNDLE_PASSWORD,
     PASS: BUNDLE_PASSWORD,
     ...given,

@@ -1,5 +1,5 @@
-// The right of the admin API for service accounts, carried out by the release's own user manager: the running server keeps its users
-// in memory, and would write over a file that somebody else has changed. What counts is what stands in the file afterwards.
+// Grants service accounts the right of the admin API through the release's own user manager.
+// The running server keeps its users in memory and would overwrite a changed file. Verifies the file afterwards.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,18 +17,18 @@ import { readRevocationList } from '@holdfast/pki/revocation-list';
 const USERS_FILE = 'UserAuthenticationFile.xml';
 const USERS_FILE_MODE = 0o640;
 const LOOK_EVERY_MS = 1_000;
-/** A program that starts a JVM each time must not be tried every second. */
+/** The user manager starts a JVM, so failures must not be retried every second. */
 const PAUSE_AFTER_FAILURE_MS = 30_000;
 const MAX_REPORTED = 400;
-const MAX_LISTENERS = 32_768;
-/** A user manager that throws prints why and then hangs: the threads of its grid live on. */
+const MAX_OUTPUT = 32_768;
+/** After an exception, the user manager prints it and hangs, because its grid threads keep running. */
 const FORCED = /^(?:Exception in thread .*|(?:[\w$]+\.)+\w*(?:Exception|Error)\b.*)$/m;
 const ENDS_AFTER_FORCED_MS = 3_000;
 
 export interface RightsOptions {
   home: string;
   environment: NodeJS.ProcessEnv;
-  /** Of the table of certificates. */
+  /** Looks up the table of certificates. */
   byHash: AdminGrantOptions['certificates']['byHash'];
   log: Log;
   signal: AbortSignal;
@@ -37,7 +37,7 @@ export interface RightsOptions {
   pauseMs?: number;
 }
 
-/** Looks into the spool until the signal comes; one request at a time. */
+/** Processes the spool until `signal` aborts, one request at a time. */
 export async function carryOutGrants(options: RightsOptions): Promise<void> {
   const { home, log, byHash, signal, lookEveryMs = LOOK_EVERY_MS, pauseMs = PAUSE_AFTER_FAILURE_MS } = options;
   const files = certificateFiles(home);
@@ -77,7 +77,7 @@ interface UsersByManager {
   cancel(identifier: string): Promise<void>;
 }
 
-/** Each rejects when the file does not say afterwards what it should. */
+/** Each method rejects if the file doesn't have the change afterwards. */
 export function usersByManager(
   options: Pick<RightsOptions, 'home' | 'environment' | 'signal' | 'withinMs'>,
 ): UsersByManager {
@@ -107,7 +107,7 @@ export function usersByManager(
         const output = await userManager(['usermod', '-D', entry.identifier], options);
         if (output.code !== 0) throw notDone(output);
       }
-      // Some releases forget the account at once, and write it down with the next change only.
+      // Some releases remove the account from memory at once, but from the file only with the next change.
       const text = withoutEntry(read(), identifier);
       if (text !== undefined) writeFileAtomically(path, text, USERS_FILE_MODE);
     },
@@ -121,9 +121,7 @@ interface Report {
 
 function notDone({ code, words }: Report): Error {
   const end = FORCED.exec(words)?.[0] ?? words.trim().split('\n').at(-1) ?? '';
-  return new Error(
-    `the user manager of the release ended with ${code}: ${end.slice(0, MAX_REPORTED) || 'it said nothing'}`,
-  );
+  return new Error(`the user manager of the release exited with ${code}: ${end.slice(0, MAX_REPORTED) || 'no output'}`);
 }
 
 async function userManager(
@@ -145,7 +143,7 @@ async function userManager(
   let words = '';
   let ending: NodeJS.Timeout | undefined;
   const hear = (chunk: Buffer): void => {
-    words = (words + chunk.toString('utf8')).slice(-MAX_LISTENERS);
+    words = (words + chunk.toString('utf8')).slice(-MAX_OUTPUT);
     if (FORCED.test(words)) ending ??= setTimeout(() => child.kill('SIGKILL'), ENDS_AFTER_FORCED_MS);
   };
   for (const stream of [child.stdout, child.stderr]) stream.on('data', hear);
@@ -160,7 +158,7 @@ async function userManager(
   });
 }
 
-/** A list that cannot be read tells nothing: the table of certificates does. */
+/** False if the list can't be read: the table of certificates is checked, too. */
 function isInList(path: string, serial: string): boolean {
   try {
     const base64 = /-----BEGIN X509 CRL-----([^-]+)-----END/.exec(readFileSync(path, 'latin1'))?.[1] ?? '';

@@ -1,5 +1,5 @@
-// Waits for what the start of a release needs, and judges how it goes: how long each phase may take, and how long the next start waits after one that failed.
-// A start that lost its database, or a program whose Spring context failed, lives on for ever and serves nobody.
+// Waits for what a release needs to start, watches its start phases, and delays the next start after a failure.
+// Without this, a start that lost its database, or a program with a failed Spring context, would hang forever.
 
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -8,7 +8,7 @@ import { messageOf } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
 import type { Log } from '@holdfast/kit/log';
 
-/** In the root of the volume, so that it outlives the container. */
+/** In the root of the volume, to outlive the container. */
 const FAILED_STARTS = '.holdfast-failed-starts';
 const FIRST_PAUSE_MS = 5_000;
 const MAX_PAUSE_MS = 300_000;
@@ -21,7 +21,7 @@ export interface StartFault {
   reason: string;
 }
 
-/** From the moment in which the programs are started. Times in milliseconds that never go back. */
+/** Watches a start from the moment the programs are started. `steadyMs`: a monotonic clock in milliseconds. */
 export class StartWatch {
   readonly #phaseWithinMs: number;
   readonly #steadyMs: () => number;
@@ -44,7 +44,7 @@ export class StartWatch {
     return PHASES.every((phase) => this.#reached.has(phase));
   }
 
-  /** False for a phase that was reached before. */
+  /** False if the phase was already reached. */
   reach(phase: CorePhase): boolean {
     if (this.#reached.has(phase)) return false;
     this.#reached.add(phase);
@@ -52,21 +52,24 @@ export class StartWatch {
     return true;
   }
 
-  /** A line that `program` has written. */
-  hear(line: string, program: string): void {
+  /** Checks an output line of `program`. */
+  readLine(line: string, program: string): void {
     if (CONTEXT_FAILED.test(line)) this.#failed ??= program;
   }
 
   fault(): StartFault | undefined {
     if (this.#failed !== undefined)
-      return { program: this.#failed, reason: 'its start failed (Application run failed) and it lives on, useless' };
+      return {
+        program: this.#failed,
+        reason: 'its start failed (Application run failed), but the process keeps running',
+      };
     if (this.isReady || this.#steadyMs() - this.#since < this.#phaseWithinMs) return undefined;
     const missing = PHASES.filter((phase) => !this.#reached.has(phase)).join(', ');
-    return { program: 'core', reason: `no progress for ${this.#phaseWithinMs / 1000} s; still missing: ${missing}` };
+    return { program: 'core', reason: `no progress for ${this.#phaseWithinMs / 1000} s. Still missing: ${missing}` };
   }
 }
 
-/** How long to wait before this start: nothing after a good one, then 5 s, 10 s, 20 s, at most 5 minutes. */
+/** The pause before this start: none after a good start, then 5 s, 10 s, 20 s, up to 5 minutes. */
 export function pauseBeforeStart(home: string): { failed: number; pauseMs: number } {
   const failed = failedStarts(home);
   return { failed, pauseMs: failed === 0 ? 0 : Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failed - 1)) };
@@ -89,7 +92,7 @@ function failedStarts(home: string): number {
   }
 }
 
-/** Of a start, as people follow it. `streaming`: devices can connect. */
+/** Phases of a start. `streaming`: devices can connect. */
 export type CorePhase = 'config' | 'messaging' | 'streaming' | 'api';
 
 const STARTED = /Started TAK Server (config|messaging|api) Microservice/i;
@@ -103,7 +106,7 @@ export function phaseIn(line: string): CorePhase | undefined {
   return STREAMING.test(line) ? 'streaming' : undefined;
 }
 
-/** Cuts what comes in pieces into lines; one without an end is cut. */
+/** Splits chunks into lines. Truncates a line that is too long. */
 export function linesOf(each: (line: string) => void): (chunk: Buffer) => void {
   let rest = '';
   return function take(chunk) {
@@ -118,7 +121,7 @@ export interface Output {
   close(): void;
 }
 
-/** Appends, so that the file may be emptied meanwhile. `failed` hears of a full disk once, until writing works again. */
+/** Appends to a file, which may be truncated meanwhile. Calls `failed` once per failure, such as a full disk. */
 export function outputFile(path: string, failed: (error: unknown) => void): Output {
   mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
   const file = openSync(path, 'a', 0o640);
@@ -142,7 +145,7 @@ export function outputFile(path: string, failed: (error: unknown) => void): Outp
   };
 }
 
-/** What is appended to a file from now on, each time somebody looks; one that was emptied is read from its beginning. */
+/** Returns a function that reads what was appended since the last call. Starts over if the file was truncated. */
 export function follow(path: string, take: (chunk: Buffer) => void): () => void {
   let at: number | undefined;
   const look = (): void => {
@@ -169,11 +172,11 @@ export function follow(path: string, take: (chunk: Buffer) => void): () => void 
   return look;
 }
 
-/** What a release must find when it starts: a device that comes in before the directory answers stays in the anonymous group. */
+/** What a release needs at its start: a device that connects before the directory answers stays in the anonymous group. */
 export interface Awaited {
   /** `database`, `directory` */
   name: string;
-  /** Rejects while it is not there. */
+  /** Rejects while it is unavailable. */
   check: () => Promise<void>;
 }
 
@@ -184,9 +187,9 @@ interface WaitOptions {
   sayEveryMs?: number;
 }
 
-/** Says every few seconds what is waited for. Resolves when each has been there once; rejects with the reason of the signal. */
+/** Waits until each was available once, and logs what is missing. Rejects with the reason of the signal. */
 export async function waitForAll(awaited: readonly Awaited[], options: WaitOptions): Promise<void> {
-  const reasons = new Map<string, string>(awaited.map(({ name }) => [name, 'not asked yet']));
+  const reasons = new Map<string, string>(awaited.map(({ name }) => [name, 'not checked yet']));
   const say = (): void => {
     for (const [name, reason] of reasons) options.log.info('core.waits', { for: name, reason });
   };

@@ -1,5 +1,5 @@
-// Brings the files of a release onto the volume of the core. Everything new is written beside first, then put in place by renames,
-// the manifest last: a full disk leaves the old release as it was, and a crash at any moment is healed by the next run.
+// Copies the files of a release to the volume of the core. Writes new files to a staging directory, then
+// renames them, the manifest last. A full disk leaves the old release unchanged; the next run repairs a crash.
 
 import {
   chmodSync,
@@ -27,15 +27,15 @@ import { hashOf, ownershipOf, readTree, type Tree, type TreeFile } from './tree.
 
 /** In the root of the volume. */
 export const RELEASE_MANIFEST = '.holdfast-release.json';
-/** There while a release is being brought, and after a crash until the next run. */
+/** Exists during the copy, and after a crash until the next run. */
 const STAGING = '.holdfast-release.new';
 const MANIFEST_MODE = 0o640;
 const DIRECTORY_MODE = 0o750;
-/** Room that stays free for logs and for what grows meanwhile. */
+/** Free space that is kept for logs and growth. */
 const SPARE_BYTES = 256 * 1024 ** 2;
 
 const manifestSchema = z.object({ release: z.string(), files: z.record(z.string(), z.string()) });
-/** `files`: SHA-256 by path, of the files as the release brought them. */
+/** `files`: SHA-256 by path, of the release's original files. */
 export type ReleaseManifest = z.infer<typeof manifestSchema>;
 
 export interface ReleaseSource {
@@ -48,15 +48,15 @@ export interface ReleaseSource {
 }
 
 export interface Brought {
-  /** undefined: there was none. */
+  /** Undefined if there was none. */
   before: string | undefined;
   written: string[];
   removed: string[];
-  /** What was edited, under its new name. */
+  /** Edited files, under their new names. */
   keptAside: string[];
 }
 
-/** Throws a StackError when the volume holds a newer release, or has no room. Nothing is changed then. */
+/** Throws a StackError if the volume has a newer release or too little space. Nothing is changed then. */
 export function bringReleaseFiles({ from, to, release }: ReleaseSource): Brought {
   try {
     return bring({ from, to, release });
@@ -93,7 +93,7 @@ const NOTHING = (): Pick<Brought, 'removed' | 'keptAside'> => ({ removed: [], ke
 
 interface Plan {
   write: TreeFile[];
-  /** Of those to be written: what was edited, and stays under another name. */
+  /** Edited files among those to write; kept under another name. */
   aside: Set<string>;
   remove: string[];
   files: Record<string, string>;
@@ -103,7 +103,7 @@ interface Known {
   from: string;
   to: string;
   known: ReleaseManifest | undefined;
-  /** The volume was left in order by a run of this very release: size and time tell whether a file is still the same. */
+  /** The last run completed for the same release: size and time are enough to compare files. */
   isTrusted: boolean;
 }
 
@@ -141,7 +141,7 @@ function looksLike(target: string, file: TreeFile): boolean {
   return found?.isFile() === true && found.size === file.size && found.mtimeMs === file.mtimeSeconds * 1000;
 }
 
-/** Every file whole and on the disk before the first one takes its place. */
+/** Writes all files completely to disk before the first one is put in place. */
 function stage(files: readonly TreeFile[], from: string, staging: string): void {
   for (const [at, file] of files.entries()) {
     const staged = join(staging, String(at));
@@ -176,7 +176,7 @@ function putInPlace(
   return kept;
 }
 
-/** By a second name, so that the file is never missing; a name that a crash has left with the same content serves again. */
+/** Adds a second name, so that the file is never missing. Reuses a name with the same content from a crash. */
 function keepAside(to: string, path: string, release: string): string {
   const source = join(to, path);
   const hash = hashOf(source);
@@ -209,7 +209,7 @@ function removeWhenEmpty(to: string, directory: string): void {
   removeWhenEmpty(to, dirname(directory));
 }
 
-/** What the volume holds; undefined for an empty one. */
+/** The manifest of the volume; undefined if it is empty. Throws a StackError if it is damaged. */
 export function readManifest(to: string): ReleaseManifest | undefined {
   const path = join(to, RELEASE_MANIFEST);
   if (!existsSync(path)) return undefined;
@@ -217,8 +217,8 @@ export function readManifest(to: string): ReleaseManifest | undefined {
     return manifestSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
   } catch (error) {
     throw new StackError(
-      `${path} is broken: it does not say which release the volume holds.`,
-      'remove that file: every file of the release is then written anew, edited ones are kept beside',
+      `${path} is damaged, so the release on the volume is unknown.`,
+      'delete that file: the release is then copied again, and edited files are kept under another name',
       error,
     );
   }
@@ -230,27 +230,27 @@ function mustHaveRoom(to: string, files: readonly TreeFile[]): void {
   const { bavail, bsize } = statfsSync(to);
   const free = bavail * bsize;
   if (free < needed + SPARE_BYTES)
-    throw noRoom(to, `${megabytes(needed + SPARE_BYTES)} are needed, ${megabytes(free)} are free`);
+    throw noRoom(to, `${megabytes(needed + SPARE_BYTES)} needed, ${megabytes(free)} free`);
 }
 
 function explained(error: unknown, to: string): unknown {
   const code = codeOf(error) ?? '';
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     rmSync(join(to, STAGING), { recursive: true, force: true });
-    return noRoom(to, 'it became full while the release was being written', error);
+    return noRoom(to, 'it filled up during the copy', error);
   }
   if (!['EACCES', 'EPERM', 'EROFS'].includes(code) || error instanceof StackError) return error;
   const account = `${process.getuid?.()}:${process.getgid?.()}`;
   return new StackError(
-    `${to} cannot be written by ${account}: ${String(error)}.`,
-    `mount the volume writable, and give it with everything in it to that account: chown -R ${account}`,
+    `${account} couldn't write to ${to}: ${String(error)}.`,
+    `mount the volume writable, and make that user the owner of everything in it: chown -R ${account}`,
     error,
   );
 }
 
 function noRoom(to: string, how: string, cause?: unknown): StackError {
   return new StackError(
-    `The disk of ${to} has no room for the release: ${how}. What was there before is unchanged.`,
+    `The disk of ${to} is too small for the release: ${how}. The old release is unchanged.`,
     'free some space (docker system df), then start again',
     cause,
   );
@@ -258,7 +258,7 @@ function noRoom(to: string, how: string, cause?: unknown): StackError {
 
 function olderThanVolume(to: string, release: string, known: ReleaseManifest): StackError {
   return new StackError(
-    `${to} holds the release ${known.release}, which is newer than ${release}: its database may not be readable by the older one.`,
+    `${to} contains the newer release ${known.release}. The older ${release} may not be able to read its database.`,
     `set CORE_RELEASE=${known.release} again, or restore a backup of the volumes from before the upgrade`,
   );
 }

@@ -1,4 +1,4 @@
-// What the role `release-files` is told: which tree goes where, and which release it is.
+// Defines the handover to the role `release-files`, and runs it: source tree, target and release.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,17 +10,17 @@ import { releaseIn } from '../archive/version.ts';
 import { bringReleaseFiles, type ReleaseSource } from './files.ts';
 
 export const RELEASE_FILES_VARIABLE = 'HOLDFAST_RELEASE_FILES';
-/** Where a release expects itself: its scripts name this path. */
+/** The path that a release's scripts expect. */
 export const RELEASE_HOME = '/opt/tak';
 
 const handoverSchema = z.object({ from: z.string(), to: z.string(), release: z.string() });
 
-/** Where the release runs; only tests move it. */
+/** Directory of the release; only tests change it. */
 export function releaseHome(environment: NodeJS.ProcessEnv): string {
   return environment['HOLDFAST_RELEASE_HOME']?.trim() || RELEASE_HOME;
 }
 
-/** `home`: where our programs are in the image; the tree of the release lies beside them. */
+/** `home`: directory of our programs in the image. The release's tree is next to them. */
 export function planReleaseFiles(home: string, environment: NodeJS.ProcessEnv, problems: Problem[]): ReleaseSource {
   const from = environment['HOLDFAST_RELEASE_TREE']?.trim() || join(home, 'release/tak');
   const version = join(from, 'version.txt');
@@ -30,25 +30,25 @@ export function planReleaseFiles(home: string, environment: NodeJS.ProcessEnv, p
     problems.push({
       name: 'HOLDFAST_RELEASE_TREE',
       value: from,
-      message: 'holds no TAK Server release: takserver.war is missing',
+      message: 'contains no TAK Server release: takserver.war is missing',
       remedy: 'run ./scripts/setup.sh ARCHIVE, which builds the image of this container from a release archive',
     });
   else if (release === '')
     problems.push({
       name: 'CORE_RELEASE',
       value: undefined,
-      message: `must be set: ${version} does not say which release this is`,
-      remedy: 'run ./scripts/setup.sh ARCHIVE, which writes it into .env',
+      message: `must be set, because ${version} does not name the release`,
+      remedy: 'run ./scripts/setup.sh ARCHIVE, which writes it to .env',
     });
   return { from, to: releaseHome(environment), release };
 }
 
-/** Takes it out of the environment; throws without it. */
+/** Removes it from the environment. Throws if it is missing. */
 export function takeReleaseFiles(environment: NodeJS.ProcessEnv): ReleaseSource {
   return takenHandover(environment, RELEASE_FILES_VARIABLE, handoverSchema, 'start this as container.js release-files');
 }
 
-/** The program of the role `release-files`: brings the files of the release in its image onto the volume of the core. */
+/** The program of the role `release-files`: copies the release in its image to the volume of the core. */
 export function releaseFiles(environment: NodeJS.ProcessEnv): void {
   const log = jsonLog({ role: 'release-files' });
   const source = takeReleaseFiles(environment);

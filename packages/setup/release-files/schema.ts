@@ -1,6 +1,6 @@
-// The tables of a release: its own SchemaManager.jar makes and migrates them, before anybody else can reach the database. It
-// purges a database whose history it does not find: one that holds tables without that history never meets it. The extensions
-// belong to the superuser, so that the tool, which works as the owner of the tables, cannot drop them either.
+// Creates and migrates the tables of a release with its own SchemaManager.jar, before others can connect.
+// That tool purges a database without its history, so it never runs on tables without that history. Extensions belong to
+// the superuser, so that the tool, which runs as the owner of the tables, can't drop them.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,19 +17,19 @@ import { CORE_DATABASE, CORE_OWNER, FLOWS_GRANTS, singleUser } from '@holdfast/s
 export interface ReleaseSchema {
   /** The files of the release (/opt/tak), with db-utils/SchemaManager.jar and the patched CoreConfig.xml. */
   directory: string;
-  /** On 127.0.0.1, while the schema is brought up to date. */
+  /** Port on 127.0.0.1 during the migration. */
   port: number;
-  /** Where java is looked for. */
+  /** PATH for finding java. */
   searchPath: string;
   javaHome: string | undefined;
-  /** Never shown, should a line of the tool have it. */
+  /** Removed from the tool's output. */
   password: string;
 }
 
-/** What the migrations need and only a superuser can make; V7 and V9 find them. */
+/** Needed by the migrations V7 and V9; only a superuser can create them. */
 const EXTENSIONS = ['postgis', 'pgcrypto'];
 const JAR = 'SchemaManager.jar';
-/** It sends statements; the work is the server's. */
+/** Enough: the tool only sends statements. */
 const JAVA_HEAP = '-Xmx256m';
 const FOREIGN = 'holdfast: foreign tables';
 const NO_HISTORY = 'holdfast: no history';
@@ -37,8 +37,8 @@ const READY_WITHIN_MS = 600_000;
 const LOOK_EVERY_MS = 50;
 
 /**
- * Brings the database `cot` of a cluster that does not run to the schema of the release. Always: the tool finds out by itself
- * within seconds that nothing is to be done, and a remembered success would outlive a restored backup.
+ * Migrates the database `cot` of a stopped cluster to the schema of the release. Runs every time: the tool notices within
+ * seconds that nothing is to do, and a remembered success would be wrong after restoring a backup.
  */
 export async function bringSchemaUpToDate(
   cluster: Cluster,
@@ -62,7 +62,7 @@ export async function bringSchemaUpToDate(
 }
 
 const HAS_HISTORY = `to_regclass('public.schema_version') IS NOT NULL`;
-/** Those of an extension are nobody's own. */
+/** Ignores tables of extensions. */
 const HAS_TABLES = `EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = to_regnamespace('public') AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'))`;
 
 function raiseUnless(words: string, condition: string): string {
@@ -78,27 +78,27 @@ async function inCore(cluster: Cluster, statements: string[]): Promise<void> {
     const message = messageOf(error);
     if (message.includes(FOREIGN))
       throw new StackError(
-        `The database ${CORE_DATABASE} has tables, and not the history of the release's schema (schema_version): its schema tool would delete them. Nothing was changed.`,
-        'restore a backup of a release into this volume, or give the release an empty one; to keep what is there, dump it with pg_dump first',
+        `The database ${CORE_DATABASE} has tables but no release history (schema_version), so the release's schema tool would delete them. Nothing was changed.`,
+        'restore a backup of a release into this volume, or use an empty volume. To keep the tables, dump them with pg_dump first',
         error,
       );
     if (message.includes(NO_HISTORY))
       throw new StackError(
-        `The schema tool of the release ended without a complaint, and made no schema in the database ${CORE_DATABASE} of this volume.`,
-        'look at what it said above; repository/connection in CoreConfig.xml must name the user martiuser (the initialiser writes it: docker compose up configuration)',
+        `The release's schema tool reported success but created no schema in the database ${CORE_DATABASE}.`,
+        'read its output above. In CoreConfig.xml, repository/connection must name the user martiuser (docker compose up configuration writes it)',
         error,
       );
     if (/could not open extension control file|extension "[a-z]+" is not available/.test(message))
       throw new StackError(
         `This image lacks an extension that the schema of the release needs: ${message}`,
-        'build the images anew from the archive of the release: ./scripts/setup.sh ARCHIVE',
+        'rebuild the images from the release archive: ./scripts/setup.sh ARCHIVE',
         error,
       );
     throw error;
   }
 }
 
-/** Of this moment and for this machine alone; its log is ours. */
+/** Starts a server only for the migration, reachable only from this container. */
 async function temporaryServer(cluster: Cluster, options: ServerOptions): Promise<ChildProcess> {
   const args = serverArguments(cluster.pgdata, options);
   const child = spawn(join(cluster.binaries, 'postgres'), args, {
@@ -114,8 +114,8 @@ async function temporaryServer(cluster: Cluster, options: ServerOptions): Promis
     if (over || performance.now() > until) {
       child.kill('SIGKILL');
       throw new StackError(
-        `PostgreSQL does not start on ${cluster.pgdata}, to have its schema brought up to date: ${failure === undefined ? (child.exitCode ?? child.signalCode ?? 'it does not become ready') : messageOf(failure)}.`,
-        "PostgreSQL's own words stand above",
+        `Couldn't start PostgreSQL on ${cluster.pgdata} to migrate its schema: ${failure === undefined ? (child.exitCode ?? child.signalCode ?? 'it does not become ready') : messageOf(failure)}.`,
+        'fix what PostgreSQL reports above',
       );
     }
     await delay(LOOK_EVERY_MS);
@@ -138,7 +138,7 @@ async function ended(server: ChildProcess): Promise<void> {
   await once(server, 'exit');
 }
 
-/** The tool takes user and password from CoreConfig.xml; only where the server is, it is told. */
+/** The tool reads user and password from CoreConfig.xml. Only the address is an argument. */
 async function upgrade({ directory, port, searchPath, javaHome, password }: ReleaseSchema): Promise<void> {
   say('database.schema_upgrading', { tool: JAR });
   const url = `jdbc:postgresql://127.0.0.1:${port}/${CORE_DATABASE}`;
@@ -167,13 +167,13 @@ async function upgrade({ directory, port, searchPath, javaHome, password }: Rele
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
     outcome = code ?? signal ?? '';
   } catch (error) {
-    outcome = codeOf(error) === 'ENOENT' ? 'there is no java in this image' : messageOf(error);
+    outcome = codeOf(error) === 'ENOENT' ? 'java is missing in this image' : messageOf(error);
   }
   await Promise.all(lines);
   if (outcome === 0) return say('database.schema_up_to_date', { tool: JAR });
   throw new StackError(
-    `The schema tool of the release (${JAR} upgrade) failed (${outcome}): ${complaint ?? last}`,
-    'its own lines stand above; repository/connection in CoreConfig.xml must hold the password of CORE_DB_PASSWORD (the initialiser writes it: docker compose up configuration)',
+    `The release's schema tool (${JAR} upgrade) failed (${outcome}): ${complaint ?? last}`,
+    'read its output above. In CoreConfig.xml, repository/connection must have the password CORE_DB_PASSWORD (docker compose up configuration writes it)',
   );
 }
 
@@ -182,8 +182,8 @@ function proveReadable(file: string): void {
     accessSync(file, constants.R_OK);
   } catch (error) {
     throw new StackError(
-      `${file} cannot be read (${codeOf(error) ?? messageOf(error)}): the schema tool of the release needs it.`,
-      'the volume core-data must be mounted there, with the files of the release (service release) and the configuration (service configuration), readable for the group 10001: docker compose up -d --wait',
+      `Couldn't read ${file} (${codeOf(error) ?? messageOf(error)}), which the release's schema tool needs.`,
+      'run docker compose up -d --wait. The volume core-data must be mounted there, with the files of the services release and configuration, readable for group 10001',
       error,
     );
   }
@@ -194,26 +194,26 @@ function say(event: string, more: Record<string, string>): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-/** What a database image of a release has of its own, whatever place and major version that has. */
+/** The PostgreSQL of a release's database image. */
 export interface ReleasePrograms {
   /** Directory of the PostgreSQL programs. */
   binaries: string;
   major: string;
 }
 
-/** The one PostgreSQL below `root`, the root directory of an image: as Debian's packages place it, or as PGDG's for RHEL do. */
+/** The only PostgreSQL below `root`, the root directory of an image, in the layout of Debian or of PGDG for RHEL. */
 export function releasePrograms(root: string): ReleasePrograms {
   const found = [...majorsIn(join(root, 'usr/lib/postgresql'), ''), ...majorsIn(join(root, 'usr'), 'pgsql-')];
   const [programs, ...others] = found;
   if (programs === undefined)
     throw new StackError(
       `This image has no PostgreSQL server, neither in ${join(root, 'usr/lib/postgresql/N/bin')} nor in ${join(root, 'usr/pgsql-N/bin')}.`,
-      'build the images anew from the archive of the release: ./scripts/setup.sh ARCHIVE',
+      'rebuild the images from the release archive: ./scripts/setup.sh ARCHIVE',
     );
   if (others.length > 0)
     throw new StackError(
-      `This image has ${found.length} PostgreSQL servers, and nothing says which one the release means: ${found.map(({ binaries }) => binaries).join(', ')}.`,
-      'build the images anew from the archive of the release: ./scripts/setup.sh ARCHIVE',
+      `This image has ${found.length} PostgreSQL servers, but must have one: ${found.map(({ binaries }) => binaries).join(', ')}.`,
+      'rebuild the images from the release archive: ./scripts/setup.sh ARCHIVE',
     );
   return programs;
 }
@@ -227,32 +227,32 @@ function majorsIn(directory: string, prefix: string): ReleasePrograms[] {
     .toSorted((one, other) => Number(one.major) - Number(other.major));
 }
 
-/** How to go on with a cluster of another major version than the image of a release has. */
+/** Remedy for a cluster of another major version than the release's image. */
 export function anotherMajor(major: string): (found: string) => string {
   return (found) =>
-    `go back to the release that made it (CORE_RELEASE in .env, then docker compose up -d --wait), dump it there with pg_dump of version ${found}, and load it into a new volume under version ${major}; or bring the volume to version ${major} with pg_upgrade, which needs the programs of both`;
+    `go back to the release that created it (CORE_RELEASE in .env, then docker compose up -d --wait), dump it there with pg_dump ${found}, and load it into a new volume under version ${major}. Or upgrade the volume to version ${major} with pg_upgrade, which needs the programs of both versions`;
 }
 
-/** One connection for each 4 MiB: what an idle one comes to. */
+/** One connection per 4 MiB, the size of an idle one. */
 const CONNECTIONS = { least: 200, most: 2100, mibEach: 4 } as const;
 const BUFFERS_SHARE = 4;
-/** What the release starts with. */
+/** The release's own value. */
 const MAX_BUFFERS_MIB = 2560;
 
 /** For management, flows, the tools of an operator, and what PostgreSQL keeps for a superuser. */
 const OTHER_CONNECTIONS = 40;
-/** Messaging and API have a pool each; retention and plugins take two of the rest. */
+/** Messaging and API have one pool each. Retention and plugins take two of the other connections. */
 const POOLS = 2;
 const MAX_POOL = 200;
 
-/** How many connections each pool of a release may have at a server of this memory. */
+/** Connections for each pool of a release, for a server with this memory. */
 export function poolSize(memory: string): number {
   return Math.min(MAX_POOL, Math.floor((Number(sharesOf(memory).max_connections) - OTHER_CONNECTIONS) / POOLS));
 }
 
 /**
- * Settings for a server that may use `memory` (4g, 6144m). The release's own (2100 connections, 2560MB of buffers) are for a host
- * of its own.
+ * Settings for a server that may use `memory` (4g, 6144m). The release's own values (2100 connections, 2560MB of buffers)
+ * are for a dedicated host.
  */
 export function sharesOf(memory: string): Record<'max_connections' | 'shared_buffers', string> {
   const mib = Number.parseInt(memory, 10) * (memory.endsWith('g') ? 1024 : 1);

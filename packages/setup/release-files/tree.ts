@@ -1,10 +1,10 @@
-// The files of a release, and whose they are: its programs are replaced, what is the operator's is not touched once it is there.
+// Lists the files of a release and their ownership: programs are replaced, the operator's files are never overwritten.
 
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
-/** `program`: replaced. `edited`: replaced while nobody has edited it. `operator`: written once. */
+/** `program`: replaced. `edited`: replaced unless it was edited. `operator`: written once. */
 export type Ownership = 'program' | 'edited' | 'operator';
 
 const OPERATORS =
@@ -20,7 +20,7 @@ export interface TreeFile {
   /** Below the root of the tree, with `/`. */
   path: string;
   size: number;
-  /** Whole seconds: what every file system keeps. */
+  /** Whole seconds, which every file system supports. */
   mtimeSeconds: number;
   mode: number;
 }
@@ -30,7 +30,7 @@ export interface Tree {
   directories: string[];
 }
 
-/** Sorted. What is neither a file nor a directory is left out. */
+/** Sorted files and directories. Ignores everything else. */
 export function readTree(root: string): Tree {
   const files: TreeFile[] = [];
   const directories: string[] = [];
@@ -47,14 +47,14 @@ function fileAt(root: string, path: string): TreeFile {
   return { path, size, mtimeSeconds: Math.floor(mtimeMs / 1000), mode: modeOf(path, mode) };
 }
 
-/** An archive that was unpacked elsewhere may have lost which files are programs. */
+/** Makes *.sh executable: an archive that was unpacked elsewhere may have lost the mode. */
 function modeOf(path: string, mode: number): number {
   return (mode & 0o111) !== 0 || path.endsWith('.sh') ? 0o750 : 0o640;
 }
 
 const CHUNK_BYTES = 1024 * 1024;
 
-/** SHA-256 as hex; undefined when there is no such file. */
+/** SHA-256 as hex; undefined if the file doesn't exist. */
 export function hashOf(path: string): string | undefined {
   let file: number;
   try {

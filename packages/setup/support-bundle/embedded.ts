@@ -1,5 +1,4 @@
-// What a support bundle says about an embedded stack, and what only a process of ours can find out about any: health, and the
-// state of our own database.
+// Collects a support bundle of an embedded stack and the facts of any stack, and removes secrets from texts.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -19,8 +18,8 @@ import { stackDatabaseUrl } from '../containers/plan.ts';
 const SECRET_NAME = /PASS|SECRET|TOKEN|KEY|CREDENTIAL|AUTH|PRIVATE/i;
 
 /**
- * Which values are secret: of the settings by their table, of what the table does not know by its name or its form.
- * The values of these settings that are secret, and the passwords in their URLs.
+ * The secret values among these settings, and the passwords in their URLs. Settings are secret by their table, others
+ * by their name or form.
  */
 export function secretsOf(values: Readonly<Record<string, string | undefined>>): KnownSecret[] {
   return Object.entries(values).flatMap(([name, value]) => {
@@ -35,7 +34,7 @@ export function isSecret(name: string, value: string): boolean {
   return SECRET_NAME.test(name) || passwordsIn(value).length > 0;
 }
 
-/** As it stands in the URL and as it is meant. */
+/** The password in a URL, encoded and decoded. */
 function passwordsIn(value: string): string[] {
   const raw = /^[a-z][\w+.-]*:\/\/[^/@]*?:([^@]*)@/i.exec(value)?.[1];
   if (raw === undefined || raw === '') return [];
@@ -54,7 +53,7 @@ const HEALTH_WITHIN_MS = 15_000;
 const LAST_LINES = 2000;
 const DATABASE = { name: 'holdfast-support', called: 'our own database', variable: 'DATABASE_URL' };
 
-/** Of a stack that runs; of each part that does not answer, what it is that it does not. */
+/** Facts of a running stack. A part that doesn't answer is reported with its error. */
 export async function factsOf(place: OperatorPlace, environment: NodeJS.ProcessEnv): Promise<Record<string, unknown>> {
   const given = environment['DATABASE_URL'] ?? '';
   const url = given === '' ? stackDatabaseUrl(environment) : given;
@@ -63,7 +62,7 @@ export async function factsOf(place: OperatorPlace, environment: NodeJS.ProcessE
     node: process.versions.node,
     health: await orWhy(askManagement(place, { ask: 'health' }, HEALTH_WITHIN_MS)),
     lockouts: await orWhy(askManagement(place, { ask: 'lockouts' }, HEALTH_WITHIN_MS)),
-    database: url === undefined ? 'no URL is known' : await orWhy(databaseFacts(url)),
+    database: url === undefined ? 'unknown: no database URL' : await orWhy(databaseFacts(url)),
   };
 }
 
@@ -81,13 +80,13 @@ async function orWhy(request: Promise<unknown>): Promise<unknown> {
   return request.catch((error: unknown) => ({ error: messageOf(error) }));
 }
 
-/** Writes the files of the bundle; answers with what is secret in this stack. */
+/** Writes the files of the bundle. Resolves with the secrets of the stack. */
 export async function collectEmbedded(directory: string, place: OperatorPlace, home: string): Promise<KnownSecret[]> {
   const layout = layoutOf(dirname(place.directory));
   if (!existsSync(layout.secrets))
     throw new StackError(
-      `There is no embedded stack in ${layout.root}.`,
-      'name the directory that it was started with, --data DIR; for containers .env is missing',
+      `No embedded stack in ${layout.root}.`,
+      'give the data directory of the stack with --data DIR. For the stack in containers, .env is missing: run ./scripts/setup.sh',
     );
   const generated = keptSecrets(layout.secrets, []).values;
   const set = readEnvFile(home, undefined).layer?.values ?? {};
@@ -133,10 +132,7 @@ function machineText(root: string): string {
   ].join('\n');
 }
 
-/**
- * Takes out of a text whatever must not leave the machine: every value of a secret setting in each form in which programs write
- * it, and what looks like a key, a cookie, a token or a password of anybody.
- */
+/** A secret value, which is removed in every form in which programs write it. */
 export interface KnownSecret {
   name: string;
   value: string;
@@ -144,21 +140,21 @@ export interface KnownSecret {
 
 export interface Cleaned {
   text: string;
-  /** What was found, by its name, and how often. */
+  /** Number of removed occurrences, by name. */
   found: Map<string, number>;
 }
 
 export type Clean = (text: string) => Cleaned;
 
-/** What is shorter is in every text by chance, and is said to be. */
+/** Shorter values occur in every text by chance. They aren't searched for, which the report says. */
 export const MIN_SEARCHED = 4;
-/** A part of base64 that is shorter says nothing. */
+/** Shorter base64 fragments aren't specific. */
 const MIN_ENCODED = 8;
 
 interface Pattern {
   name: string;
   finds: RegExp;
-  /** What stays of the match: its groups; the rest is taken out. */
+  /** Returns what replaces the match: the groups to keep. */
   keeps: (match: readonly string[]) => string;
 }
 
@@ -203,7 +199,7 @@ const PATTERNS: readonly Pattern[] = [
   },
 ];
 
-/** Known values first, the longest first: a shorter one may be a part of it. */
+/** Removes known values first, longest first, because a shorter one may be part of a longer one. */
 export function cleanerOf(secrets: readonly KnownSecret[]): Clean {
   const forms = secrets
     .filter(({ value }) => value.length >= MIN_SEARCHED)
@@ -229,7 +225,7 @@ export function cleanerOf(secrets: readonly KnownSecret[]): Clean {
   };
 }
 
-/** A value as it is, and as programs write it into URLs, JSON, shells, XML and headers. */
+/** The forms of a value: as is, and as written in URLs, JSON, shells, XML and headers. */
 export function formsOf(value: string): string[] {
   const json = JSON.stringify(value).slice(1, -1);
   const bytes = Buffer.from(value);
@@ -251,7 +247,7 @@ export function formsOf(value: string): string[] {
   return [...new Set(forms)].filter((form) => form.length >= MIN_SEARCHED);
 }
 
-/** Wherever the value begins in what was encoded (`user:value`), the middle of it is one of three texts. */
+/** The three possible middle parts of the value's base64, depending on its offset (as in `user:value`). */
 function base64Of(bytes: Buffer): string[] {
   const middles = [0, 1, 2].flatMap((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes])

@@ -1,5 +1,5 @@
-// The program of support-bundle.sh: what somebody needs who is to help, as one archive without a secret in it. For an embedded stack
-// it is collected here; for containers the script collects, and this cleans what comes in (--clean) or asks management (--facts).
+// Writes a support archive without secrets (support-bundle.sh). Collects an embedded stack itself.
+// For containers, the script collects; this program cleans its archive (--clean) or asks management (--facts).
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -29,13 +29,13 @@ interface BundleArguments {
 
 const USAGE = `Usage: ./scripts/support-bundle.sh [--output FILE] [--data DIR]
 
-Writes an archive for whoever is to help: versions, settings without their secrets, the last lines of every log, health.
+Writes an archive for support: versions, names of the settings, the last lines of every log, health. Removes secrets.
 
-  --output FILE   where to (default: support-DATE.tar.gz here)
-  --data DIR      the directory of an embedded stack; without it the stack in containers, where .env describes one
-  --help          show this text
+  --output FILE   file to write (default: support-DATE.tar.gz in the current directory)
+  --data DIR      data directory of an embedded stack (default: the stack in containers, if .env describes one)
+  --help          show this help
 `;
-/** The raw settings in what comes in; read for the secrets in them, and never in what goes out as they are. */
+/** Directory of the raw settings in the input. Used to find secrets; never in the output as they are. */
 const SETTINGS_DIRECTORY = 'settings';
 const REPORT = 'CLEANED.txt';
 
@@ -58,26 +58,26 @@ export async function supportBundle(call: Invocation): Promise<number> {
     const secrets = await collectEmbedded(directory, args.place, call.home);
     writeFileSync(output, cleanedArchive(directory, secrets));
   } catch (error) {
-    // Nothing, or a part: the disk may be full.
+    // The file may be incomplete, for example on a full disk.
     if (output !== undefined) rmSync(args.output, { force: true });
     throw error;
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
   process.stderr.write(
-    `${args.output} is written. Look into it before you give it away: names of people, addresses and callsigns are in its logs.\n`,
+    `Wrote ${args.output}. Review it before you send it: its logs contain names of people, addresses and callsigns.\n`,
   );
   return 0;
 }
 
-/** Before anything is collected, and never what is there already or what a link leads to. */
+/** Creates the file before anything is collected. Never overwrites a file or follows a link. */
 function newFile(path: string): number {
   try {
     return openSync(path, 'wx', 0o600);
   } catch (error) {
     throw new StackError(
-      codeOf(error) === 'EEXIST' ? `${path} is there already.` : `${path} cannot be written (${messageOf(error)}).`,
-      'give another --output FILE',
+      codeOf(error) === 'EEXIST' ? `${path} already exists.` : `Couldn't write ${path} (${messageOf(error)}).`,
+      'choose another file with --output FILE',
       error,
     );
   }
@@ -95,15 +95,15 @@ function readArguments(call: Invocation): BundleArguments | 'help' {
     allowPositionals: true,
   });
   if (values.help === true) return 'help';
-  if (values.output === '') throw new UsageError('--output has no value');
-  if (positionals[0] !== undefined) throw new UsageError(`${positionals[0]}: nothing is expected here`);
+  if (values.output === '') throw new UsageError('--output needs a file name');
+  if (positionals[0] !== undefined) throw new UsageError(`Unexpected argument: ${positionals[0]}`);
   const stamp = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
   const output = resolve(call.cwd, values.output ?? `support-${stamp}.tar.gz`);
   const what = values.clean === true ? 'clean' : values.facts === true ? 'facts' : 'embedded';
   return { what, place: operatorPlace(values.data, call), output };
 }
 
-/** Every file is cleaned, and looked through once more: what is still found is a defect, and nothing is given out. */
+/** Cleans every file and checks it again. A secret that is still found is a bug: then nothing is written. */
 function cleanedArchive(directory: string, known: readonly KnownSecret[]): Buffer {
   const secrets = [...known, ...settingsSecrets(directory)];
   const clean = cleanerOf(secrets);
@@ -119,7 +119,7 @@ function cleanedArchive(directory: string, known: readonly KnownSecret[]): Buffe
   return tar(['-czf', '-', '-C', directory, '.']);
 }
 
-/** Of what was written in the place of a secret, nothing counts. */
+/** Ignores the replacement texts themselves. */
 function mustBeClean(directory: string, secrets: readonly KnownSecret[], clean: Clean): void {
   const names = new Set(secrets.map(({ name }) => name));
   for (const file of filesIn(directory).filter((name) => name !== REPORT)) {
@@ -127,18 +127,18 @@ function mustBeClean(directory: string, secrets: readonly KnownSecret[], clean: 
     const left = [...clean(text).found.keys()].find((name) => names.has(name));
     if (left === undefined) continue;
     throw new StackError(
-      `${left} is still in ${file} after it was taken out. Nothing was written.`,
-      'report this as a defect, without the file',
+      `Couldn't remove ${left} from ${file}. Nothing was written.`,
+      'report this as a bug, without the file',
     );
   }
 }
 
-/** Reads the raw settings, and leaves in their place what may be seen of them. */
+/** Reads the secrets in the raw settings, and replaces secret values with ***. */
 function settingsSecrets(directory: string): KnownSecret[] {
   return filesIn(directory)
     .filter((file) => file.startsWith(`${SETTINGS_DIRECTORY}/`))
     .flatMap((file) => {
-      // Compose takes `NAME: value` as well.
+      // Compose also accepts `NAME: value`.
       const written = readFileSync(join(directory, file), 'utf8').replaceAll(/^(\s*(?:export\s+)?\w+\s*):/gm, '$1=');
       const { values } = parseEnvFile(written);
       const shown = Object.entries(values).map(
@@ -158,11 +158,11 @@ function filesIn(directory: string): string[] {
 }
 
 function reportText(report: ReadonlyMap<string, readonly string[]>, short: readonly string[]): string {
-  const lines = [...report].map(([name, files]) => `${name}: taken out of ${files.join(', ')}`);
+  const lines = [...report].map(([name, files]) => `${name}: removed from ${files.join(', ')}`);
   const unsearched = short.map(
-    (name) => `${name}: has fewer than ${MIN_SEARCHED} characters and was not searched for; change it`,
+    (name) => `${name}: not searched for, because it has fewer than ${MIN_SEARCHED} characters. Change it`,
   );
-  return `${[...lines, ...unsearched].join('\n') || 'Nothing had to be taken out.'}\n`;
+  return `${[...lines, ...unsearched].join('\n') || 'Nothing had to be removed.'}\n`;
 }
 
 function tar(args: readonly string[], input?: Buffer): Buffer {
@@ -173,6 +173,6 @@ function tar(args: readonly string[], input?: Buffer): Buffer {
   if (status === 0) return stdout;
   throw new StackError(
     `tar failed: ${error?.message ?? stderr.toString().trim()}`,
-    'see that tar is installed, and that the disk of the temporary directory has room',
+    'check that tar is installed, and free disk space: df -h /tmp',
   );
 }

@@ -182,6 +182,6 @@ describe('the program that cleans a bundle', () => {
       'SERVER_ADDRESS=cot.example.org\nCORE_DB_PASSWORD=***',
     );
     for (const [name] of canaries)
-      expect(readFileSync(join(out, 'CLEANED.txt'), 'utf8')).toContain(`${name}: taken out of`);
+      expect(readFileSync(join(out, 'CLEANED.txt'), 'utf8')).toContain(`${name}: removed from`);
   });
 });

@@ -64,8 +64,8 @@ it('ends with 1 and one line that says why, with a remedy', async () => {
   expect(JSON.parse(message.trim())).toMatchObject({
     level: 'error',
     event: 'identity-setup.failed',
-    error: expect.stringContaining('is switched off'),
-    remedy: expect.stringContaining('switch it on'),
+    error: expect.stringContaining('is disabled'),
+    remedy: expect.stringContaining('enable it'),
   });
 });
 

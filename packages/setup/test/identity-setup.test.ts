@@ -66,10 +66,7 @@ describe('identity-setup', () => {
     expect(statSync(keyFile).mode & 0o777).toBe(0o444);
     expect(applications()).toBe(1);
     expect(authentik.avatars).toBe('initials');
-    expect(changed).toEqual([
-      'pictures of people are no longer fetched from elsewhere',
-      'the LDAP outpost has a new key',
-    ]);
+    expect(changed).toEqual(['avatars are no longer fetched from Gravatar', 'the LDAP outpost has a new key']);
   });
 
   it('run again has the blueprint applied with the settings of now, and changes nothing else', async () => {
@@ -102,7 +99,7 @@ describe('identity-setup', () => {
     meanwhile = (ms) => void (authentik.isReady = ms >= 31_000);
     await setUp();
     expect(waited).toEqual(
-      [10, 20, 30].map((at) => expect.stringMatching(`^${at} s: answer of authentik: .+ answers GET .+ with 503$`)),
+      [10, 20, 30].map((at) => expect.stringMatching(`^${at} s: answer of authentik: .+ returned 503 for GET .+$`)),
     );
   });
 
@@ -123,36 +120,36 @@ describe('identity-setup', () => {
     await setUp();
     expect(readFileSync(keyFile, 'utf8')).toBe('key-of-the-outpost');
     expect(waited.join('\n')).toContain('token that authentik accepts: it accepts neither IDENTITY_BOOTSTRAP_TOKEN');
-    expect(waited.join('\n')).toContain('authentik-worker has not found its file yet');
-    expect(waited.join('\n')).toContain('key of the LDAP outpost: authentik-worker has not made it yet');
+    expect(waited.join('\n')).toContain('authentik-worker has not found the file yet');
+    expect(waited.join('\n')).toContain('key of the LDAP outpost: authentik-worker has not created it yet');
   });
 
   it('asks for the blueprint again when the worker forgot it, and when what it needs came after it', async () => {
     authentik.applications = ['lost', 'error', 'warning'];
     await setUp();
     expect(applications()).toBe(4);
-    expect(waited.some((line) => line.includes('authentik-worker has not come to it yet'))).toBe(true);
-    expect(waited.some((line) => line.includes('it was applied as: error'))).toBe(true);
+    expect(waited.some((line) => line.includes('authentik-worker has not applied it yet'))).toBe(true);
+    expect(waited.some((line) => line.includes('its status is error'))).toBe(true);
   });
 
   it('ends with a sentence and the log to read when the blueprint cannot be applied', async () => {
     authentik.applications = Array.from({ length: 9 }, () => 'error');
     const { message, remedy } = await failureOf(setUp());
-    expect(message).toBe('authentik could not apply the blueprint holdfast/holdfast.yaml (error).');
+    expect(message).toBe("authentik couldn't apply the blueprint holdfast/holdfast.yaml (error).");
     expect(remedy).toContain('docker compose logs authentik-worker');
     expect(applications()).toBe(4);
   });
 
   it('ends with a sentence when the blueprint is switched off, is never found, or authentik never answers', async () => {
     authentik.blueprint.enabled = false;
-    expect((await failureOf(setUp())).message).toContain('is switched off in authentik');
+    expect((await failureOf(setUp())).message).toContain('is disabled in authentik');
     authentik.blueprint.isFound = false;
     expect((await failureOf(setUp())).message).toBe(
-      'After 5 min there is no blueprint holdfast/holdfast.yaml: authentik-worker has not found its file yet.',
+      'After 5 min there is no blueprint holdfast/holdfast.yaml: authentik-worker has not found the file yet.',
     );
     authentik.isReady = false;
     const { message, remedy } = await failureOf(setUp());
-    expect(message).toMatch(/^After 10 min there is no answer of authentik: .+ with 503\.$/);
+    expect(message).toMatch(/^After 10 min there is no answer of authentik: .+ returned 503 for GET .+\.$/);
     expect(remedy).toContain('docker compose logs --tail 50 authentik-server');
   });
 
@@ -162,7 +159,7 @@ describe('identity-setup', () => {
     changed = [];
     await setUp({ managementToken: 'rotated-token-0123456789-abcdefgh' });
     expect(authentik.tokens.get('holdfast-management')?.key).toBe('rotated-token-0123456789-abcdefgh');
-    expect(changed).toEqual(['IDENTITY_TOKEN of the settings is in force']);
+    expect(changed).toEqual(['authentik now uses IDENTITY_TOKEN of the settings']);
   });
 
   it('brings an IDENTITY_BOOTSTRAP_TOKEN that was changed in the settings into force by IDENTITY_TOKEN', async () => {
@@ -170,7 +167,7 @@ describe('identity-setup', () => {
     changed = [];
     await setUp({ bootstrapToken: 'rotated-token-0123456789-abcdefgh' });
     expect(authentik.tokens.get('authentik-bootstrap-token')?.key).toBe('rotated-token-0123456789-abcdefgh');
-    expect(changed).toEqual(['IDENTITY_BOOTSTRAP_TOKEN of the settings is in force']);
+    expect(changed).toEqual(['authentik now uses IDENTITY_BOOTSTRAP_TOKEN of the settings']);
   });
 
   it('needs no first token once there is that of management', async () => {
@@ -185,14 +182,14 @@ describe('identity-setup', () => {
     const wrong = { bootstrapToken: 'wrong-0123456789-abcdefgh', managementToken: 'wrong-too-0123456789-abcdefgh' };
     const { message, remedy } = await failureOf(setUp(wrong));
     expect(message).toContain('it accepts neither IDENTITY_BOOTSTRAP_TOKEN nor IDENTITY_TOKEN');
-    expect(remedy).toContain('one at a time');
+    expect(remedy).toContain('one of them can be changed at a time');
     for (const text of [message, remedy, ...waited]) expect(text).not.toContain('0123456789');
   });
 
   it('does not take the token of somebody who is no superuser for its own', async () => {
     const other = { key: MANAGEMENT, username: 'somebody', isSuperuser: false };
     authentik.tokens = new Map([['holdfast-management', other]]);
-    expect((await failureOf(setUp())).message).toContain('as of a superuser');
+    expect((await failureOf(setUp())).message).toContain('of a superuser');
   });
 });
 

@@ -30,7 +30,7 @@ describe('heaps', () => {
   });
 
   it('are refused for less than 3 GiB, with the figure that was seen and the setting to change', () => {
-    expect(() => heapsFor(3 * GIB - 1, {})).toThrow(/may use 3071 MiB of memory.*at least 3072 MiB.*2072 MiB/);
+    expect(() => heapsFor(3 * GIB - 1, {})).toThrow(/may use only 3071 MiB of memory.*at least 3072 MiB.*2072 MiB/);
   });
 
   const files = (texts: Record<string, string>) => (path: string) => texts[path];

@@ -110,7 +110,7 @@ describe('a right that management asks for', () => {
     release.userManagerIs('exec sleep 1000');
     begin({ withinMs: 300 });
     await adminGrantSpool(at('admin-grants')).give('svc_x', certificate);
-    await poll(() => JSON.stringify(log.events)).toContain('ended with signal SIGKILL');
+    await poll(() => JSON.stringify(log.events)).toContain('exited with signal SIGKILL');
     release.userManagerIs(MANAGER);
     over.abort();
   });
@@ -121,7 +121,7 @@ describe('a right that management asks for', () => {
     release.userManagerIs(`echo '${thrown}' >&2; echo '  at tak.server.X.main(X.java:7)' >&2; exec sleep 1000`);
     begin();
     await adminGrantSpool(at('admin-grants')).give('svc_x', certificate);
-    await poll(() => JSON.stringify(log.events)).toContain('ended with signal SIGKILL: Exception in thread');
+    await poll(() => JSON.stringify(log.events)).toContain('exited with signal SIGKILL: Exception in thread');
     expect(JSON.stringify(log.events)).toContain('no users file');
     over.abort();
   });

@@ -95,14 +95,14 @@ describe('the programs of a release', () => {
     const code = start({ appearWithinMs: 2_000 }, releasePrograms({ without: ['retention'] }));
     expect(await code).toBe(1);
     expect(events('core.program_ended')).toMatchObject([
-      { program: 'retention', reason: 'it was not there within 2 s' },
+      { program: 'retention', reason: 'it did not start within 2 s' },
     ]);
     expect(alive()).toEqual([]);
   });
 
   it.each([
-    ['exit 0', 'it ended with code 0'],
-    ['kill -9 $$', 'it ended by signal SIGKILL'],
+    ['exit 0', 'it exited with code 0'],
+    ['kill -9 $$', 'it exited by signal SIGKILL'],
   ])('end when their script does (%s), whatever it says', { timeout: 60_000 }, async (last, reason) => {
     // Not before the programs are there: they must not outlive it.
     const wait = `until [ -e plugins.pid ] && [ -e api.pid ]; do sleep 0.05; done`;
@@ -156,7 +156,7 @@ describe('a start that hangs', () => {
     made.does('config', "console.log('Started TAK Server config Microservice')");
     expect(await start({ phaseWithinMs: 1_500 }, made)).toBe(1);
     expect(events('core.program_ended')).toMatchObject([
-      { program: 'core', reason: 'no progress for 1.5 s; still missing: messaging, streaming, api' },
+      { program: 'core', reason: 'no progress for 1.5 s. Still missing: messaging, streaming, api' },
     ]);
     expect(alive()).toEqual([]);
     expect(pauseBeforeStart(made.home)).toEqual({ failed: 1, pauseMs: 5_000 });
@@ -340,8 +340,8 @@ describe('CoreConfig.xml', () => {
   });
 
   it.each([
-    ['<Configuration', /CoreConfig\.xml cannot be read/],
-    ['<Configuration/>', /names no PostgreSQL database/],
+    ['<Configuration', /Couldn't read .*CoreConfig\.xml/],
+    ['<Configuration/>', /has no PostgreSQL database/],
   ])('is refused as %s, by its name', (text, reported) => {
     expect(() => readCoordinates(write(text))).toThrow(reported);
   });

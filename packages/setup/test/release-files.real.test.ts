@@ -171,14 +171,14 @@ describe('an upgrade', () => {
   it('refuses to bring an older release over a newer one, and changes nothing', () => {
     bringNew();
     const before = picture();
-    expect(bringOld).toThrow(/5\.7-RELEASE-8, which is newer than 5\.6-RELEASE-22/);
+    expect(bringOld).toThrow(/contains the newer release 5\.7-RELEASE-8\. The older 5\.6-RELEASE-22/);
     expect(picture()).toEqual(before);
   });
 
   it('says what to do when the manifest is broken', () => {
     bringNew();
     writeFileSync(at('.holdfast-release.json'), '{');
-    expect(bringNew).toThrow(/\.holdfast-release\.json is broken/);
+    expect(bringNew).toThrow(/\.holdfast-release\.json is damaged/);
   });
 
   it('takes over a volume that was filled by hand', () => {

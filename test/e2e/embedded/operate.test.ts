@@ -120,11 +120,11 @@ describe('a running stack', () => {
     expect(statSync(output).mode & 0o777).toBe(0o600);
     expect(await script('support-bundle.sh', '--output', output)).toMatchObject({
       code: 1,
-      output: expect.stringMatching(/is there already\.\n {2}Remedy: give another --output FILE/),
+      output: expect.stringMatching(/already exists\.\n {2}Remedy: choose another file with --output FILE/),
     });
     expect(await script('support-bundle.sh', '--output', '/dev/null/none')).toMatchObject({
       code: 1,
-      output: expect.stringMatching(/cannot be written \(ENOTDIR.*\n {2}Remedy: give another --output FILE/),
+      output: expect.stringMatching(/Couldn't write .*\(ENOTDIR.*\n {2}Remedy: choose another file with --output FILE/),
     });
     const out = join(dirname(stack.data), 'bundle');
     mkdirSync(out);

@@ -176,7 +176,7 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
     await query(owner(database), 'DROP TABLE schema_version');
     await endRole(first, 'SIGINT');
     expect(await refusalOf(database)).toMatch(
-      /cot has tables, and not the history .* its schema tool would delete them\. Nothing was changed\. Remedy: .*pg_dump/,
+      /cot has tables but no release history .* schema tool would delete them\. Nothing was changed\. Remedy: .*pg_dump/,
     );
     await endRole(running.pop() as RunningProgram, 'SIGKILL');
 
@@ -200,16 +200,18 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
     );
     writeCoreConfig(database.root, PASSWORDS.CORE_DB_PASSWORD);
     writeJava(database, '#!/bin/sh\nexit 0\n');
-    expect(await refusalOf(database)).toMatch(/ended without a complaint, and made no schema/);
+    expect(await refusalOf(database)).toMatch(/reported success but created no schema/);
     const without = join(database.root, 'without-java');
     mkdirSync(without);
     for (const name of ['flock', 'mount', 'setpriv', 'sh', 'unshare'])
       symlinkSync(`/usr/bin/${name}`, join(without, name));
     expect(await refusalOf({ ...database, environment: { ...database.environment, PATH: without } })).toMatch(
-      /there is no java in this image/,
+      /java is missing in this image/,
     );
     rmSync(join(database.root, 'image/opt/tak/CoreConfig.xml'));
-    expect(await refusalOf(database)).toMatch(/CoreConfig\.xml cannot be read \(ENOENT\): .*core-data must be mounted/);
+    expect(await refusalOf(database)).toMatch(
+      /Couldn't read .*CoreConfig\.xml \(ENOENT\), .*core-data must be mounted/,
+    );
     writeCoreConfig(database.root, PASSWORDS.CORE_DB_PASSWORD);
     writeJava(database);
     await up(database);
