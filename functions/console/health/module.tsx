@@ -110,7 +110,7 @@ function Actions({ module }: { module: string }) {
   return (
     <>
       <form method="post" action={`/health/${module}`}>
-        <button type="submit">Measure now</button>
+        <button type="submit">Run check</button>
       </form>
       {page === undefined ? null : (
         <a class="button" href={page[0]}>
