@@ -36,7 +36,7 @@ export function createApp(deps: Deps): App {
   const app: App = new OpenAPIHono<AppEnv>({ strict: false, defaultHook: refuseInvalid });
   app.onError(withErrorPages(onError(deps.log, deps.audit)));
   app.notFound(() => {
-    throw new AppError('not_found', 'There is nothing at this address.');
+    throw new AppError('not_found', 'Nothing at this address. Check the address.');
   });
   app.use(async function nameRequest(c, next) {
     c.header('X-Request-Id', c.env.requestId);

@@ -142,7 +142,7 @@ describe('errors', () => {
       type: 'about:blank',
       title: 'Not found',
       status: 404,
-      detail: 'There is nothing at this address.',
+      detail: 'Nothing at this address. Check the address.',
       code: 'not_found',
       request_id: 'request-1',
     });

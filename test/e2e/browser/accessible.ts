@@ -1,4 +1,4 @@
-// Whether everybody can use a page, as far as axe can tell: nothing serious, in light and in dark, on a phone and on a desk.
+// Checks a page with axe for serious accessibility problems, in light and dark, narrow and wide.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

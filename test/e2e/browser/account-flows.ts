@@ -1,4 +1,4 @@
-// What is one's own: sessions and the password, at both faces, and what the portal shows to whom.
+// Tests the person's own account in console and portal: sessions, password, and what the portal shows.
 
 import { expect } from 'vitest';
 import { asAdministrator } from '../embedded/devices-api.ts';

@@ -1,4 +1,4 @@
-// Follows every link of a face from its first page on, as somebody signed in; of many pages of one kind, the first few.
+// Follows every link from the first page as a signed-in person. Of many pages of one kind it visits the first few.
 
 /** Where one is, and as whom. */
 export interface Place {

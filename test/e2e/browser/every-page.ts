@@ -1,4 +1,4 @@
-// What every page owes to everybody, whatever it shows: found by following the links, at both faces and for each role.
+// Tests every page, found by following the links, in console and portal and for each role.
 
 import { describe, expect, it } from 'vitest';
 import { barriersInEveryLook } from './accessible.ts';

@@ -1,4 +1,4 @@
-// A stack with people, groups, devices and all else that pages show, so that none of them is looked at empty. Made up, believable.
+// Fills a stack with made-up people, groups, devices and certificates, so that no page is empty.
 
 import { DAY_MS } from '@holdfast/kit/time';
 import { type CorePlace, type Device, enroll } from '../embedded/core-client.ts';
@@ -19,7 +19,7 @@ export interface Furniture {
   viewer: { username: string; password: string };
   /** May nothing but what is her own. */
   plain: { username: string; password: string };
-  /** Ids by user name. */
+  /** Ids by username. */
   ids: ReadonlyMap<string, number>;
 }
 

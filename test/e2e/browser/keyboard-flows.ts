@@ -1,4 +1,4 @@
-// Without a mouse: everything is reached by Tab and done by Enter, and the focus is always seen.
+// Tests the keyboard: everything is reached by Tab and done by Enter, and the focus is always visible.
 
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';

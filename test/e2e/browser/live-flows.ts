@@ -1,4 +1,4 @@
-// Pages that stay up to date by themselves: what they say when the server cannot, and what they cost while nobody looks.
+// Tests live updates: the banners when they fail, and fewer requests while the page is idle.
 
 import type { Page, Request } from 'playwright-core';
 import { expect } from 'vitest';
@@ -37,7 +37,7 @@ export function liveFlows(house: () => House): void {
 
   flow(
     house,
-    'asks the core less often while nobody touches the page, and at once when somebody does',
+    'asks the core less often while the page is idle, and immediately after a touch',
     [DESK],
     async (guest) => {
       const { page } = guest;

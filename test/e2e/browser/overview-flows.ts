@@ -1,4 +1,4 @@
-// The first glance: what is wrong and why, what changes by itself, and what is said when the connection is lost.
+// Tests the overview: problems first, live updates, and the banners of a lost connection or session.
 
 import { appendFileSync } from 'node:fs';
 import { expect } from 'vitest';
@@ -68,7 +68,7 @@ export function overviewFlows(house: () => House): void {
     await card.getByText('Note', { exact: true }).waitFor();
   });
 
-  flow(house, 'tells somebody who was signed out elsewhere, and leads back', [PHONE], async (guest) => {
+  flow(house, 'tells a person who was signed out elsewhere, and leads back', [PHONE], async (guest) => {
     const { page, context } = guest;
     guest.expects(/status of 401/);
     await guest.visit('/');

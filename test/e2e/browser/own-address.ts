@@ -1,4 +1,4 @@
-// A way to a stack that comes from an address of its own, as a browser cannot: whoever is locked out there is alone with it.
+// Connects to a stack from another local address, so that a lockout there affects no other test.
 
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';

@@ -43,7 +43,7 @@ export function signInFlows(house: () => House): void {
 
   flow(
     house,
-    'a wrong password is said in a sentence, and the name stays where it was written',
+    'a wrong password shows an error, and the username stays in its field',
     BOTH,
     async (guest) => {
       await guest.visit('/sign-in');

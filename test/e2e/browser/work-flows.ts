@@ -1,4 +1,4 @@
-// What an administrator does beside letting people in: keeping, cleaning, changing people, keys for programs.
+// Tests other work of an administrator: retention, vacuum, changes of people, tokens, lockouts.
 
 import { expect } from 'vitest';
 import { asAdministrator } from '../embedded/devices-api.ts';
