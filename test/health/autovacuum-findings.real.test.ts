@@ -171,7 +171,7 @@ describe('stock settings', () => {
     const request = measuring('autovacuum', server.url('holdfast_ro'), STOCK);
     const well = await request();
     expect(well).toMatchObject({ status: 'ok', data: { settings_stock: true, settings_differ: [] } });
-    expect(well.message).toMatch(/none needs attention \(stock settings: autovacuum waits for 20 % dead rows\)\.$/);
+    expect(well.message).toMatch(/No table needs attention \(stock settings: autovacuum waits for 20 % dead rows\)\.$/);
     await server.ask(
       'CREATE TABLE stock (n int PRIMARY KEY) WITH (autovacuum_vacuum_insert_threshold = -1)',
       'INSERT INTO stock SELECT generate_series(1, 20000)',

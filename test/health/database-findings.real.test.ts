@@ -78,7 +78,7 @@ describe('a setting by which data is lost', () => {
   it.each([
     ['fsync', 'critical', /the whole database/],
     ['full_page_writes', 'warning', /pages of tables/],
-    ['synchronous_commit', 'note', /last writes before a crash/],
+    ['synchronous_commit', 'note', /last confirmed writes/],
   ])('%s = off is %s, and the remedy takes it back', async (name, status, why) => {
     await server.ask(`ALTER SYSTEM SET ${name} = off`, 'SELECT pg_reload_conf()');
     const message = expect.stringMatching(why) as string;

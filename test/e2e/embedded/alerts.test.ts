@@ -108,7 +108,7 @@ describe('an alert', () => {
     ]);
     const [losses, ...more] = sink.taken.filter((taken) => subjectOf(taken).includes('database is warning'));
     expect([parseMail(losses?.raw ?? '').parts['text/plain'], more]).toEqual([
-      expect.stringMatching(/7 events of the last 24 h were not stored, between .*: it was away/s),
+      expect.stringMatching(/7 events of the last 24 h were lost between .*: it was away/s),
       [],
     ]);
   });

@@ -206,7 +206,7 @@ describe('newer releases', () => {
     ]);
     expect(await live('updates')).toMatchObject({
       status: 'note',
-      message: expect.stringMatching(/PostgreSQL 16\.999 is out/),
+      message: expect.stringMatching(/PostgreSQL 16\.999 is available/),
     });
     feedAnswer = '<html>Please sign in to this network</html>';
     expect((await live('updates')).status).toBe('note');

@@ -191,7 +191,7 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
     const { status, message } = await healthOf(elsewhere, 'dns');
     expect([status, message]).toEqual([
       'note',
-      expect.stringMatching(/whether .*198\.51\.100\.7.* leads to this machine is not known.* PUBLIC_ADDRESSES/),
+      expect.stringMatching(/couldn't check that .*198\.51\.100\.7.* points to this machine.* PUBLIC_ADDRESSES/),
     ]);
     expect((await healthOf({ ...elsewhere, PUBLIC_ADDRESSES: '198.51.100.7' }, 'dns')).status).toBe('ok');
   },

@@ -45,7 +45,7 @@ const judged = (port: number): Promise<ModuleBody> =>
 describe('the module tls', () => {
   it('is ok with a certificate of our own CA and enough days, and says how many', async () => {
     const { status, message, data } = await judged(await serving(await issue('a', ca, { ...NAMES, to: inDays(90.5) })));
-    expect([status, data['least_days_left'], message]).toEqual(['ok', 90, expect.stringMatching(/ends in 90 days/)]);
+    expect([status, data['least_days_left'], message]).toEqual(['ok', 90, expect.stringMatching(/expires in 90 days/)]);
   });
 
   it.each([
