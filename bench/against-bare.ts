@@ -1,5 +1,5 @@
-// What benchmarks of HTTP share: a bare node:http server that serves the same bytes, load from a process of its own, and one
-// core each for servers and load where there are two.
+// What benchmarks of HTTP share: a bare node:http server that serves the same bytes, load from a
+// process of its own, and one core each for servers and load where there are two.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -2,7 +2,10 @@
 
 import type { BenchStack } from './stack.ts';
 
-/** Of a new account with a group of its own, so that its devices see each other; by the identity provider's API. */
+/**
+ * Of a new account with a group of its own, so that its devices see each other; by the identity
+ * provider's API.
+ */
 export async function appPassword({ identity }: BenchStack, username: string): Promise<string> {
   const ask = async (path: string, body?: object): Promise<Record<string, unknown>> => {
     const response = await fetch(`${identity.url}/api/v3${path}`, {

@@ -1,5 +1,6 @@
-// A page of 200 users with their certificates, of 10,000 users and 20,000 certificates, when the core is 5 ms away: against
-// the same 200 questions to the core, one after the other over one connection, in the same run.
+// A page of 200 users with their certificates, of 10,000 users and 20,000 certificates, when the
+// core is 5 ms away: against the same 200 questions to the core, one after the other over one
+// connection, in the same run.
 
 import { fork } from 'node:child_process';
 import { createHash, randomBytes, X509Certificate } from 'node:crypto';
@@ -93,7 +94,10 @@ async function timed<T>(work: () => Promise<T>): Promise<{ answer: T; millisecon
   return { answer, milliseconds: performance.now() - began };
 }
 
-/** As simple as it can be: the certificate of management, one connection that is kept, and the answer parsed. */
+/**
+ * As simple as it can be: the certificate of management, one connection that is kept, and the
+ * answer parsed.
+ */
 function oneConnection({ coreDirectory }: BenchStack): {
   certificatesOf: (username: string) => Promise<number>;
   close: () => void;
@@ -123,7 +127,10 @@ function oneConnection({ coreDirectory }: BenchStack): {
 
 const NAME_LENGTH = 'person-00000'.length;
 
-/** Straight into the core's table. One certificate was signed; the others differ in name and serial number, and nobody verifies them. */
+/**
+ * Straight into the core's table. One certificate was signed; the others differ in name and serial
+ * number, and nobody verifies them.
+ */
 async function fillCertificates({ database }: BenchStack): Promise<void> {
   const pki = await testPki();
   const { raw } = new X509Certificate((await pki.client('x'.repeat(NAME_LENGTH))).certificate);

@@ -1,6 +1,7 @@
-// A TLS broadcaster to measure against: the same certificates, TLS 1.3, TCP_NODELAY; copies every chunk that it reads to every
-// other connection and looks at nothing. A sender rests while a receiver has more than MOST_WAITING. Run as a process of its
-// own: node bench/cot-bare.ts JSON, where the JSON is a CotFiles of the server; prints its port.
+// A TLS broadcaster to measure against: the same certificates, TLS 1.3, TCP_NODELAY; copies every
+// chunk that it reads to every other connection and looks at nothing. A sender rests while a
+// receiver has more than MOST_WAITING. Run as a process of its own: node bench/cot-bare.ts JSON,
+// where the JSON is a CotFiles of the server; prints its port.
 
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';

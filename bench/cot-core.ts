@@ -1,7 +1,8 @@
-// The stream of the core by itself, for what fan-out costs without a database: the listener of 8089 and the stream, a
-// directory in memory where everybody is in one group, an archive that takes everything and keeps nothing. Run as a process of
-// its own: node bench/cot-core.ts JSON, where the JSON is a CotCoreOrder; prints its port when it listens. Answers each message
-// of its parent with what the stream has counted.
+// The stream of the core by itself, for what fan-out costs without a database: the listener of 8089
+// and the stream, a directory in memory where everybody is in one group, an archive that takes
+// everything and keeps nothing. Run as a process of its own: node bench/cot-core.ts JSON, where the
+// JSON is a CotCoreOrder; prints its port when it listens. Answers each message of its parent with
+// what the stream has counted.
 
 import 'reflect-metadata';
 import { writeSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// How fast events go from those who send to those who read: the core against the bare broadcaster, in alternating rounds.
+// How fast events go from those who send to those who read: the core against the bare broadcaster,
+// in alternating rounds.
 
 import type { CotShape } from './cot-order.ts';
 import { type CotServer, load } from './cot-servers.ts';
@@ -21,7 +22,10 @@ export const TEN_BY_TEN: FanOut = { called: '10 x 10', connections: 10, publishi
 
 const rounds = Number(process.env['HOLDFAST_BENCH_COT_ROUNDS'] ?? ROUNDS);
 
-/** A core, and what the report calls it. `idle` resolves when it has done what a round has left to it: that counts too. */
+/**
+ * A core, and what the report calls it. `idle` resolves when it has done what a round has left to
+ * it: that counts too.
+ */
 export interface MeasuredCore extends CotServer {
   which: string;
   idle?: () => Promise<void>;

@@ -1,6 +1,6 @@
-// The load of the CoT benchmark, in a process of its own so that the server's CPU time stands apart: node bench/cot-load.ts
-// JSON, where the JSON is a CotOrder; prints a CotResult as JSON. Publishers and readers share the process, so that no more
-// is sent than the readers take.
+// The load of the CoT benchmark, in a process of its own so that the server's CPU time stands
+// apart: node bench/cot-load.ts JSON, where the JSON is a CotOrder; prints a CotResult as JSON.
+// Publishers and readers share the process, so that no more is sent than the readers take.
 
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -17,7 +17,10 @@ import {
 import { countingReceiver, numberReceiver, type Receiver } from './cot-receiver.ts';
 import { cpuSecondsOf, residentMb } from './measure.ts';
 
-/** Events in one write of a publisher: they fit into one record of TLS. Single ones are joined by the socket just as well. */
+/**
+ * Events in one write of a publisher: they fit into one record of TLS. Single ones are joined by
+ * the socket just as well.
+ */
 const BATCH = 32;
 /** After the last event, for those on their way. */
 const SETTLED_WITHIN_MS = 10_000;
@@ -128,7 +131,9 @@ async function flood({ window, forMs = Infinity, events = Infinity }: Flood): Pr
   return { ...measured, expected: measured.delivered + missing, ...server, ended };
 }
 
-/** Batches of one publisher; answers how many events it has written, none while its socket is full. */
+/**
+ * Batches of one publisher; answers how many events it has written, none while its socket is full.
+ */
 function publisherOf(socket: TLSSocket, n: number): (room: number, first: number) => number {
   const { event, numberAt } = preparedEvent(n);
   const batch = Buffer.concat(Array.from({ length: BATCH }, () => event));

@@ -1,4 +1,5 @@
-// What the load generator of the CoT benchmark is told and what it tells, and the events that it sends.
+// What the load generator of the CoT benchmark is told and what it tells, and the events that it
+// sends.
 
 /** PEM files; every connection shows the same certificate, with a uid of its own. */
 export interface CotFiles {
@@ -7,7 +8,10 @@ export interface CotFiles {
   key: string;
 }
 
-/** Connections, of which the first `publishing` send events. All of them receive, but never their own. */
+/**
+ * Connections, of which the first `publishing` send events. All of them receive, but never their
+ * own.
+ */
 export interface CotShape {
   connections: number;
   publishing: number;
@@ -20,7 +24,10 @@ export interface CotOrder extends CotFiles, CotShape {
   work: Flood | Steady;
 }
 
-/** As fast as the server and the readers take it: so many events are on their way at once, never more. */
+/**
+ * As fast as the server and the readers take it: so many events are on their way at once, never
+ * more.
+ */
 export interface Flood {
   kind: 'flood';
   window: number;
@@ -51,7 +58,10 @@ export interface CotResult {
   /** Milliseconds since 1970, when the first event was sent. */
   begunAtMs: number;
   seconds: number;
-  /** Resident memory of the server, MB: with all connections open and nothing sent; the most until one stopped reading; the most. */
+  /**
+   * Resident memory of the server, MB: with all connections open and nothing sent; the most until
+   * one stopped reading; the most.
+   */
   idleMb: number;
   quietMb: number;
   maxMb: number;

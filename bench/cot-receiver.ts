@@ -1,5 +1,5 @@
-// One connection of the load generator on its reading side: counts events by their marker, and hands out the number of each
-// where it is asked to, also of one that a chunk cuts in two.
+// One connection of the load generator on its reading side: counts events by their marker, and
+// hands out the number of each where it is asked to, also of one that a chunk cuts in two.
 
 import { MARKER, NUMBER_DIGITS } from './cot-order.ts';
 

@@ -1,4 +1,5 @@
-// The servers that the CoT benchmark starts by itself, each as a process with the same certificates, and one run of its load.
+// The servers that the CoT benchmark starts by itself, each as a process with the same
+// certificates, and one run of its load.
 
 import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -56,7 +57,10 @@ export async function startBare({ server, client }: BothFiles): Promise<OwnServe
   return ownServer(await started('cot-bare.ts', server), client);
 }
 
-/** The stream without a database. `HOLDFAST_BENCH_CPU_PROFILE` names a directory for a profile of each run of it. */
+/**
+ * The stream without a database. `HOLDFAST_BENCH_CPU_PROFILE` names a directory for a profile of
+ * each run of it.
+ */
 export async function startStream({ server, client }: BothFiles): Promise<StreamServer> {
   const order: CotCoreOrder = { ...server, port: await freePort() };
   const profiles = process.env['HOLDFAST_BENCH_CPU_PROFILE'];

@@ -1,5 +1,5 @@
-// One of a hundred readers stops reading: what the others notice, and what it costs the core in memory. Then the memory of a core
-// with many connections.
+// One of a hundred readers stops reading: what the others notice, and what it costs the core in
+// memory. Then the memory of a core with many connections.
 
 import { type CotServer, load, type StreamServer } from './cot-servers.ts';
 import { report, reportAim } from './measure.ts';
@@ -12,8 +12,8 @@ const CONNECTIONS = 500;
 const HELD_MS = 15_000;
 
 /**
- * Events of 450 bytes, which the buffers of the system hold for a minute; and larger ones, of which far more comes than may
- * wait for one reader.
+ * Events of 450 bytes, which the buffers of the system hold for a minute; and larger ones, of which
+ * far more comes than may wait for one reader.
  */
 export async function slowReader(core: StreamServer): Promise<void> {
   for (const padding of [0, 8_192]) {

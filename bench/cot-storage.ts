@@ -1,5 +1,6 @@
-// The real stack with its database: events sent over the stream until they are in the table, against a bare loop of inserts of
-// 100 rows into the same table, in alternating rounds; and fan-out with storage on.
+// The real stack with its database: events sent over the stream until they are in the table,
+// against a bare loop of inserts of 100 rows into the same table, in alternating rounds; and
+// fan-out with storage on.
 
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -111,7 +112,10 @@ async function countOf(sql: postgres.Sql): Promise<number> {
   return Number(row?.events ?? 0);
 }
 
-/** From the first event that is sent until the last one is in the table; the table holds nothing else. */
+/**
+ * From the first event that is sent until the last one is in the table; the table holds nothing
+ * else.
+ */
 async function storedByCore(sql: postgres.Sql, core: CotServer): Promise<{ perSecond: number; missing: number }> {
   await emptied(sql);
   const work = { kind: 'flood', window: WINDOW, events: EVENTS } as const;
@@ -123,8 +127,9 @@ async function storedByCore(sql: postgres.Sql, core: CotServer): Promise<{ perSe
 }
 
 /**
- * When all events were in the table, or when nothing was added any more. The core takes its ids from the sequence in
- * blocks, so only the rows themselves tell how far it is; they are counted once their ids span enough.
+ * When all events were in the table, or when nothing was added any more. The core takes its ids
+ * from the sequence in blocks, so only the rows themselves tell how far it is; they are counted
+ * once their ids span enough.
  */
 async function watched(sql: postgres.Sql): Promise<number> {
   let [span, changedAt] = [-1, Date.now()];
@@ -156,7 +161,10 @@ async function placesOfCore(sql: postgres.Sql): Promise<string> {
   return row.places;
 }
 
-/** One connection, one statement after the other, each with the columns that the core writes; rows a second. */
+/**
+ * One connection, one statement after the other, each with the columns that the core writes; rows a
+ * second.
+ */
 async function storedByLoop(sql: postgres.Sql, places: string): Promise<number> {
   const { event, numberAt } = preparedEvent(0);
   const vector = sql`(SELECT vector FROM group_vector WHERE places = ${places})`;

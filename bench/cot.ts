@@ -1,5 +1,6 @@
-// The stream: what it delivers for each CPU-second and how soon, against a broadcaster that copies bytes; what it stores, against
-// a bare loop of inserts; what a reader that stops costs the others; memory. `HOLDFAST_BENCH_COT` names parts of it, with commas.
+// The stream: what it delivers for each CPU-second and how soon, against a broadcaster that copies
+// bytes; what it stores, against a bare loop of inserts; what a reader that stops costs the others;
+// memory. `HOLDFAST_BENCH_COT` names parts of it, with commas.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

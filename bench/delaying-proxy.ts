@@ -1,5 +1,6 @@
-// A TCP proxy on 127.0.0.1 that keeps what clients send for some milliseconds before it goes on: the way to a core on another machine.
-// node delaying-proxy.ts LISTEN TARGET MILLISECONDS; ends with whoever started it.
+// A TCP proxy on 127.0.0.1 that keeps what clients send for some milliseconds before it goes on:
+// the way to a core on another machine. node delaying-proxy.ts LISTEN TARGET MILLISECONDS; ends
+// with whoever started it.
 
 import { connect, createServer, type Socket } from 'node:net';
 

@@ -1,6 +1,7 @@
-// How far off the forecast of a full disk is, over recorded and made curves of growth. At several moments of each curve the forecast
-// sees the past alone, with a disk that the curve fills 3, 7 and 14 days later; beside it a straight line through the first and the
-// last sample, and least squares over all of them.
+// How far off the forecast of a full disk is, over recorded and made curves of growth. At several
+// moments of each curve the forecast sees the past alone, with a disk that the curve fills 3, 7 and
+// 14 days later; beside it a straight line through the first and the last sample, and least squares
+// over all of them.
 
 import { DAY_MS } from '@holdfast/kit/time';
 import { fullIn, type FullIn, type Point, trendOf } from '../shared/database/forecast.ts';

@@ -1,5 +1,6 @@
-// Curves of growth for the benchmark `forecast`: those that a real PostgreSQL was recorded with (bench/growth-record.ts), and made ones
-// for what a database alone does not do (backups beside it, gaps, feeds that begin and end), the same in every run.
+// Curves of growth for the benchmark `forecast`: those that a real PostgreSQL was recorded with
+// (bench/growth-record.ts), and made ones for what a database alone does not do (backups beside it,
+// gaps, feeds that begin and end), the same in every run.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,8 @@
-// Records how a real PostgreSQL grows, for the benchmark `forecast`: an hour of traffic is written at once, into the core's own table
-// with all its indexes, then the size of the database is read. `node bench/growth-record.ts` writes bench/growth-curves again;
-// HOLDFAST_BENCH_DATABASE names a database of the core that may be emptied, instead of a stack of its own. Where days are deleted, VACUUM follows at once: autovacuum counts real minutes, and these days take a second.
+// Records how a real PostgreSQL grows, for the benchmark `forecast`: an hour of traffic is written
+// at once, into the core's own table with all its indexes, then the size of the database is read.
+// `node bench/growth-record.ts` writes bench/growth-curves again; HOLDFAST_BENCH_DATABASE names a
+// database of the core that may be emptied, instead of a stack of its own. Where days are deleted,
+// VACUUM follows at once: autovacuum counts real minutes, and these days take a second.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// What honest clients notice while passwords are guessed from a thousand addresses at 8446 and at the API: a bind at the directory,
-// a sign-in, an enrollment. The same attack against a server that refuses at once shows what is left of two cores beside it.
+// What honest clients notice while passwords are guessed from a thousand addresses at 8446 and at
+// the API: a bind at the directory, a sign-in, an enrollment. The same attack against a server that
+// refuses at once shows what is left of two cores beside it.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,6 @@
-// Guesses passwords from a thousand addresses, run by guesses.ts: half of them at 8446, half at the API. Arguments: the port of the
-// enrollment, the port of the API, and `here`, or `sink` for a server of its own that refuses everything at once.
+// Guesses passwords from a thousand addresses, run by guesses.ts: half of them at 8446, half at the
+// API. Arguments: the port of the enrollment, the port of the API, and `here`, or `sink` for a
+// server of its own that refuses everything at once.
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

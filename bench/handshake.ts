@@ -1,5 +1,6 @@
-// Full mutual P-384 handshakes on 8443 for each CPU-second of the core, against a bare Node TLS server with the same
-// certificates and no checks of its own; resumed ones against full ones; enrollments a second.
+// Full mutual P-384 handshakes on 8443 for each CPU-second of the core, against a bare Node TLS
+// server with the same certificates and no checks of its own; resumed ones against full ones;
+// enrollments a second.
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -165,7 +166,10 @@ async function enrollments(stack: BenchStack, place: string): Promise<void> {
   );
 }
 
-/** The app of 8446 in this process, on the database of the stack, with a directory that believes everybody. */
+/**
+ * The app of 8446 in this process, on the database of the stack, with a directory that believes
+ * everybody.
+ */
 async function withoutBind(stack: BenchStack, place: string, user: string, next: () => string): Promise<number> {
   const directory = join(place, 'core');
   await ensureServerCertificate(directory, ['127.0.0.1'], new Date());

@@ -1,5 +1,6 @@
-// GET /api/health, signed in, against a bare node:http server that serves the same bytes: alternating rounds, then a
-// million requests and the memory after them. With two cores, servers and load have one each.
+// GET /api/health, signed in, against a bare node:http server that serves the same bytes:
+// alternating rounds, then a million requests and the memory after them. With two cores, servers
+// and load have one each.
 
 import { BARE_PORT, load as loadWith, pin, startBare } from './against-bare.ts';
 import type { LoadOrder, LoadResult } from './load.ts';

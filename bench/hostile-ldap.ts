@@ -1,5 +1,6 @@
-// A hostile LDAP client, run by ldap.ts: floods of wrong passwords, garbage, half messages, slow senders, connections that
-// come and go. Arguments: `directory` or `sink`, the port of the directory, the name of an account.
+// A hostile LDAP client, run by ldap.ts: floods of wrong passwords, garbage, half messages, slow
+// senders, connections that come and go. Arguments: `directory` or `sink`, the port of the
+// directory, the name of an account.
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,5 +1,6 @@
-// Binds a second at 16 callers over kept connections: our directory against the hash alone, and Debian's slapd beside it.
-// Then a minute of a hostile client, in a process of its own: what it costs those who come with a right password.
+// Binds a second at 16 callers over kept connections: our directory against the hash alone, and
+// Debian's slapd beside it. Then a minute of a hostile client, in a process of its own: what it
+// costs those who come with a right password.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -85,7 +86,10 @@ interface Account {
   password: string;
 }
 
-/** The same attack goes against a server that only swallows it: what is left is the directory's own doing. */
+/**
+ * The same attack goes against a server that only swallows it: what is left is the directory's own
+ * doing.
+ */
 async function underAttack(stack: BenchStack, account: Account): Promise<void> {
   const quiet = await honestTimes(account, 10_000);
   const sink = await attacked('sink', stack, account);
@@ -99,7 +103,8 @@ async function underAttack(stack: BenchStack, account: Account): Promise<void> {
 }
 
 async function attacked(target: 'sink' | 'directory', { ldap }: BenchStack, account: Account): Promise<number[]> {
-  // Guesses at the honest name would lock it out: that is the rule, and nothing could be measured any more.
+  // Guesses at the honest name would lock it out: that is the rule, and nothing could be measured
+  // any more.
   const guessed = account.dn.replace('cn=webadmin,', 'cn=akadmin,');
   const args = [join(import.meta.dirname, 'hostile-ldap.ts'), target, new URL(ldap.url).port, guessed];
   const attacker = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -1,5 +1,6 @@
-// GET /api/health/autovacuum and /database, live, at 200 tables, against the bare query on a kept connection of the same
-// role, in alternating rounds. Then 16 callers at once: how many measurements they cost.
+// GET /api/health/autovacuum and /database, live, at 200 tables, against the bare query on a kept
+// connection of the same role, in alternating rounds. Then 16 callers at once: how many
+// measurements they cost.
 
 import { Agent, get } from 'node:http';
 import postgres from 'postgres';

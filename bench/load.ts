@@ -1,5 +1,6 @@
-// A load generator for one address: keep-alive connections that ask again as soon as they are answered. Run as a process
-// of its own: node bench/load.ts JSON, where the JSON is a LoadOrder; prints a LoadResult as JSON.
+// A load generator for one address: keep-alive connections that ask again as soon as they are
+// answered. Run as a process of its own: node bench/load.ts JSON, where the JSON is a LoadOrder;
+// prints a LoadResult as JSON.
 
 import { connect } from 'node:net';
 

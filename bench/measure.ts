@@ -1,4 +1,5 @@
-// What every benchmark shares: medians with their range, and aims that are reported whether they are met or not.
+// What every benchmark shares: medians with their range, and aims that are reported whether they
+// are met or not.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -62,7 +63,10 @@ export function reportAim(
   );
 }
 
-/** How often the workers together get their work done in a second, each again and again for that long. */
+/**
+ * How often the workers together get their work done in a second, each again and again for that
+ * long.
+ */
 export async function perSecond(workers: readonly (() => Promise<unknown>)[], forMs = 4_000): Promise<number> {
   const begun = performance.now();
   let done = 0;

@@ -1,5 +1,5 @@
-// Every page of the console and the portal with 10,000 users: how long the server takes, against the time for /api/ping in the same
-// run, and what the first visit transfers.
+// Every page of the console and the portal with 10,000 users: how long the server takes, against
+// the time for /api/ping in the same run, and what the first visit transfers.
 
 import { Agent, request } from 'node:http';
 import { crawl, type Place } from '../test/e2e/browser/crawl.ts';
@@ -103,7 +103,9 @@ async function timesOf(place: Place, path: string): Promise<number[]> {
   return times;
 }
 
-/** What a browser that has nothing yet gets for the page: itself, its styles, scripts and pictures. */
+/**
+ * What a browser that has nothing yet gets for the page: itself, its styles, scripts and pictures.
+ */
 async function timed(place: Place, path: string, html: string): Promise<Timed> {
   const times = await timesOf(place, path);
   const parts = [...html.matchAll(/<(?:link|script|img)\b[^>]*?\s(?:href|src)="(\/[^"]+)"/g)].map(

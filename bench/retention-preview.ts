@@ -1,5 +1,6 @@
-// How long a preview of retention takes over ten million events of 90 days: what GET /api/retention/preview does, without HTTP.
-// Beside it how long the job takes that counts the rows per day, and how far off the answer is when counting would take too long.
+// How long a preview of retention takes over ten million events of 90 days: what GET
+// /api/retention/preview does, without HTTP. Beside it how long the job takes that counts the rows
+// per day, and how far off the answer is when counting would take too long.
 
 import postgres from 'postgres';
 import { keptDatabase } from '@holdfast/kit/kept-database';
@@ -51,7 +52,10 @@ async function measure(what: string, ask: () => Promise<RetentionPreview>): Prom
   reportAim('  the slowest', sample.most, AIM_MS, ' ms', { digits: 0 });
 }
 
-/** With so little time that nothing large is counted: first by the size of the table, then by the rows per day. */
+/**
+ * With so little time that nothing large is counted: first by the size of the table, then by the
+ * rows per day.
+ */
 async function compareEstimates(
   stack: BenchStack,
   preview: (policy: RetentionPolicy, withinMs: number) => Promise<RetentionPreview>,
@@ -94,7 +98,10 @@ async function timed<T>(work: () => Promise<T>): Promise<{ answer: T; ms: number
   return { answer, ms: performance.now() - began };
 }
 
-/** 90 days until now of 5,000 devices, a hundred of them in missions; every 50th event is chat as older releases kept it. */
+/**
+ * 90 days until now of 5,000 devices, a hundred of them in missions; every 50th event is chat as
+ * older releases kept it.
+ */
 async function fill({ database }: BenchStack): Promise<void> {
   const sql = postgres(database, { max: 1, fetch_types: false, onnotice: () => undefined });
   try {

@@ -1,5 +1,5 @@
-// Retention of the embedded core while inserts go on: its batches against one single DELETE, as a TAK Server release does it, on
-// fresh copies of the same data directory, in alternating rounds.
+// Retention of the embedded core while inserts go on: its batches against one single DELETE, as a
+// TAK Server release does it, on fresh copies of the same data directory, in alternating rounds.
 
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -62,7 +62,10 @@ export async function run(): Promise<void> {
   }
 }
 
-/** The data directory of the stack, which stands still then, and a copy of its filled cluster to begin each round with. */
+/**
+ * The data directory of the stack, which stands still then, and a copy of its filled cluster to
+ * begin each round with.
+ */
 export async function filledTemplate(stack: BenchStack, rows: number): Promise<{ data: string; template: string }> {
   const data = dirname(stack.coreDirectory);
   const template = join(dirname(data), 'template');
@@ -186,7 +189,10 @@ function p99(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;
 }
 
-/** 500 events a second, collected as the archive does; a batch that comes late counts from when it was due. */
+/**
+ * 500 events a second, collected as the archive does; a batch that comes late counts from when it
+ * was due.
+ */
 export function inserting(writer: CotWriter, signal: AbortSignal) {
   let took: number[] = [];
   async function loop(): Promise<void> {

@@ -6,7 +6,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
 const home = resolve(import.meta.dirname, '..');
-/** Below the ports that the system gives to clients (32768 and above): the load itself would take ours. */
+/**
+ * Below the ports that the system gives to clients (32768 and above): the load itself would take
+ * ours.
+ */
 export const OFFSET = Number(process.env['HOLDFAST_BENCH_OFFSET'] ?? 23_000);
 
 interface StackFile {

@@ -1,5 +1,6 @@
-// How long until Holdfast answers, and what it takes in memory: the management process against a bare node:http server
-// in alternating rounds, then the whole embedded stack, first and second start.
+// How long until Holdfast answers, and what it takes in memory: the management process against a
+// bare node:http server in alternating rounds, then the whole embedded stack, first and second
+// start.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -87,7 +88,10 @@ async function management(parent: string): Promise<void> {
   script('stop.sh', ['--data', data]);
 }
 
-/** Milliseconds from the start of a process to its first answer; its memory after `restMs`; then it is ended. */
+/**
+ * Milliseconds from the start of a process to its first answer; its memory after `restMs`; then it
+ * is ended.
+ */
 async function untilAnswers(
   start: () => ChildProcess,
   path: string,

@@ -1,7 +1,8 @@
-// Handshakes from a process of its own: full ones or resumed ones, on several connections at once, for a while. Prints how
-// many were finished on both sides. TLS 1.3 is through on the client's side before the server has looked at its certificate, so
-// the client says its goodbye at once, and what counts is that the server has answered it: after a full handshake with a
-// ticket, which nobody gets whose certificate does not count. A resumed one brings no new ticket.
+// Handshakes from a process of its own: full ones or resumed ones, on several connections at once,
+// for a while. Prints how many were finished on both sides. TLS 1.3 is through on the client's side
+// before the server has looked at its certificate, so the client says its goodbye at once, and what
+// counts is that the server has answered it: after a full handshake with a ticket, which nobody
+// gets whose certificate does not count. A resumed one brings no new ticket.
 
 import { readFileSync } from 'node:fs';
 import { connect, createSecureContext } from 'node:tls';
@@ -22,7 +23,8 @@ const secureContext = createSecureContext({
   ca: readFileSync(order.ca),
   cert: readFileSync(order.certificate),
   key: readFileSync(order.key),
-  // As phones ask for it. What Node.js itself asks for, with ML-KEM, costs a third more in a resumed handshake.
+  // As phones ask for it. What Node.js itself asks for, with ML-KEM, costs a third more in a
+  // resumed handshake.
   ecdhCurve: 'X25519',
 });
 

@@ -1,5 +1,5 @@
-// Page 1 of 10,000 users over the API, and one run of the expiry job with 10 of them expired. The calls to the provider are
-// counted with 1,000 users and with 10,000: they must be as many.
+// Page 1 of 10,000 users over the API, and one run of the expiry job with 10 of them expired. The
+// calls to the provider are counted with 1,000 users and with 10,000: they must be as many.
 
 import postgres from 'postgres';
 import { keptDatabase } from '@holdfast/kit/kept-database';

@@ -1,6 +1,6 @@
-// Dead rows over time while 64 % of the events are deleted at an even pace and inserts go on: PostgreSQL's stock settings of
-// autovacuum against the tuned ones, on fresh copies of the same data directory, in alternating rounds. Both have the naptime
-// of the embedded stack.
+// Dead rows over time while 64 % of the events are deleted at an even pace and inserts go on:
+// PostgreSQL's stock settings of autovacuum against the tuned ones, on fresh copies of the same
+// data directory, in alternating rounds. Both have the naptime of the embedded stack.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type postgres from 'postgres';
@@ -116,7 +116,10 @@ async function watch(sql: postgres.Sql, samples: Sampled[], signal: AbortSignal)
   }
 }
 
-/** The oldest rows, in batches of the same size; one that comes late is followed by the next at once. */
+/**
+ * The oldest rows, in batches of the same size; one that comes late is followed by the next at
+ * once.
+ */
 async function deletePaced(sql: postgres.Sql): Promise<Pick<Round, 'seconds' | 'deleted'>> {
   const [{ first }] = await sql<[{ first: number }]>`SELECT min(id)::float8 AS first FROM cot_router`;
   const batches = SECONDS * PACE;

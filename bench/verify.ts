@@ -1,5 +1,6 @@
-// /auth/verify at 16 callers: passwords that nobody has seen a moment ago against the directory's own binds, a session
-// against /api/ping, and a locked address against a bare node:http server that serves the same bytes. Alternating rounds.
+// /auth/verify at 16 callers: passwords that nobody has seen a moment ago against the directory's
+// own binds, a session against /api/ping, and a locked address against a bare node:http server that
+// serves the same bytes. Alternating rounds.
 
 import { Client } from 'ldapts';
 import { hashPassword } from '../packages/identity/model/password-hash.ts';

@@ -1,5 +1,6 @@
-# Builds our image for both architectures: RELEASE=$(node -p "require('./package.json').version") docker buildx bake -f compose/docker-bake.hcl
-# To be called in the root of the repository. A test holds the default of RELEASE equal to package.json.
+# Builds our image for both architectures: RELEASE=$(node -p "require('./package.json').version")
+# docker buildx bake -f compose/docker-bake.hcl To be called in the root of the repository. A test
+# holds the default of RELEASE equal to package.json.
 
 variable "RELEASE" {
   default = "0.1.0"

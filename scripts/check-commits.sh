@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the subjects of all commits since this rule began: `type(scope): imperative summary`, at most 72 characters.
+# Checks the subjects of all commits since this rule began: `type(scope): imperative summary`, at
+# most 72 characters.
 set -euo pipefail
 cd "${HOLDFAST_COMMITS_OF:-$(dirname "${BASH_SOURCE[0]}")/..}"
 first=${HOLDFAST_COMMITS_SINCE:-1f10fb8f19f7d16038b7cd09c1dec512342767a7}

@@ -1,6 +1,6 @@
-# Sourced by the container scripts: prints errors with a remedy, checks Docker, and reads and writes .env.
-# Reads .env as Compose does and writes it atomically. Needs bash and coreutils.
-# Only `replace` changes a value that .env already has.
+# Sourced by the container scripts: prints errors with a remedy, checks Docker, and reads and writes
+# .env. Reads .env as Compose does and writes it atomically. Needs bash and coreutils. Only
+# `replace` changes a value that .env already has.
 
 readonly ASSIGNMENT='^[[:space:]]*(export[[:space:]]+)?([A-Za-z_][A-Za-z0-9_]*)[[:space:]]*[=:][[:space:]]*(.*)$'
 readonly COMMENTED='^#([A-Z][A-Z0-9_]*)='
@@ -41,7 +41,8 @@ check_docker_answers() {
 
 # --- Current settings
 
-# Finds .env, or the template it will be created from. Sets env_file, source_file and kind (own or template).
+# Finds .env, or the template it will be created from. Sets env_file, source_file and kind (own or
+# template).
 find_env() {
   env_file=.env
   [ ! -L "$env_file" ] || env_file=$(readlink -f "$env_file")
@@ -130,8 +131,8 @@ names_wanted() {
   printf '%s' "${list#, }"
 }
 
-# Prints the file with every wanted value: on its empty line (the last one counts), on the template's
-# commented line, or at the end.
+# Prints the file with every wanted value: on its empty line (the last one counts), on the
+# template's commented line, or at the end.
 filled_in() { # FILE, KIND (template or own)
   local line bare name value
   local -A written=()

@@ -1,4 +1,5 @@
-// Generates .env.template and the table in docs/settings.md from the settings table (npm run generate).
+// Generates .env.template and the table in docs/settings.md from the settings table (npm run
+// generate).
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,5 +1,5 @@
-# Sourced by start.sh and test.sh: installs the locked packages and builds the programs when missing or stale.
-# Needs Node 18 or later with npm. Node 24 itself comes with the packages.
+# Sourced by start.sh and test.sh: installs the locked packages and builds the programs when missing
+# or stale. Needs Node 18 or later with npm. Node 24 itself comes with the packages.
 
 fail() {
   echo "$1" >&2

@@ -1,5 +1,6 @@
-# Sourced by setup.sh: turns a release archive into release/<version> and the four images of the core and its
-# database. Checks and builds everything before keeping anything: a failure leaves only Docker's cache.
+# Sourced by setup.sh: turns a release archive into release/<version> and the four images of the
+# core and its database. Checks and builds everything before keeping anything: a failure leaves only
+# Docker's cache.
 
 readonly GB=1000000000 GIB=$((1024 * 1024 * 1024))
 readonly RELEASES=release
@@ -92,7 +93,8 @@ node_is_here() {
   [ -x "$node" ] && [ -f dist/release.js ] && packages_current && programs_current
 }
 
-# Without Node on this machine, the program runs in our image and sees only the archive and the releases.
+# Without Node on this machine, the program runs in our image and sees only the archive and the
+# releases.
 release_program() { # COMMAND SUBJECT [OPTION...]
   local command=$1 subject=$2 account
   shift 2
@@ -139,7 +141,8 @@ unpack_archive() { # ARCHIVE
   if [ "$EUID" -eq 0 ]; then chown -R --reference=. "$RELEASES/${release[directory]}"; fi
 }
 
-# Moves the unpacked release into place, replacing a damaged one. undo_release reverts it until keep_release.
+# Moves the unpacked release into place, replacing a damaged one. undo_release reverts it until
+# keep_release.
 settle_release() {
   local place=$RELEASES/${release[version]}
   [ -n "${release[directory]:-}" ] || return 0
@@ -187,7 +190,8 @@ build_step() { # WHAT COMMAND...
   shift
   log=$(mktemp) || refuse 1 "Couldn't create a temporary file." 'check free disk space: df -h /tmp'
   printf 'Building %s...\n' "$what"
-  # show_signs ends when this pipe closes, however this shell ends. (A killed subshell would run the trap of its parent.)
+  # show_signs ends when this pipe closes, however this shell ends. (A killed subshell would run the
+  # trap of its parent.)
   exec {signs}> >(show_signs "$log" >&2)
   "$@" >"$log" 2>&1 9<&- {signs}>&- || code=$?
   exec {signs}>&-

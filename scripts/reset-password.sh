@@ -72,7 +72,8 @@ quoted() { # VALUE
   fi
 }
 
-# Written to .env first: otherwise, after a crash in between, the next start would restore the old password.
+# Written to .env first: otherwise, after a crash in between, the next start would restore the old
+# password.
 write_settings() {
   take_turn
   kept=$(mktemp "$env_file.XXXXXX" 2>/dev/null) || refuse 1 "Couldn't write a file next to $env_file." 'run this as its owner, and check free disk space (df -h .)'

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Rotates the secrets of the stack and checks that it works. ./scripts/rotate-secrets.sh --help lists them.
+# Rotates the secrets of the stack and checks that it works. ./scripts/rotate-secrets.sh --help
+# lists them.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
@@ -78,8 +79,8 @@ choose_names() { # NAMES
   done
 }
 
-# Each file is complete at all times. A crash before .env is replaced changes nothing; after that, any start
-# continues the rotation.
+# Each file is complete at all times. A crash before .env is replaced changes nothing; after that,
+# any start continues the rotation.
 rotate() {
   local name before
   before=$env_file$BEFORE_ROTATION$(date -u +%Y%m%dT%H%M%SZ)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Prepares the stack in containers: builds the images (from a release archive) and writes .env with an address,
-# a mode, the layers and random secrets. Never changes a value that is set, except the release, which only
-# this script records.
+# Prepares the stack in containers: builds the images (from a release archive) and writes .env with
+# an address, a mode, the layers and random secrets. Never changes a value that is set, except the
+# release, which only this script records.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
@@ -158,7 +158,8 @@ choose_layers() {
     refuse 1 'COMPOSE_FILE in .env lacks compose/compose.light.yaml.' 'add it after compose/compose.yaml in COMPOSE_FILE'
 }
 
-# A TAK Server counts retention in seconds: 30 meant as days would delete everything older than 30 seconds.
+# A TAK Server counts retention in seconds: 30 meant as days would delete everything older than 30
+# seconds.
 choose_retention_unit() {
   local set=${values[CORE_RETENTION_UNIT]:-}
   [ "$light" = no ] || return 0

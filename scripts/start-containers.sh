@@ -1,6 +1,6 @@
-# Sourced by start.sh: starts the stack in containers. Checks everything before it changes anything. While it
-# waits, prints a line for each container and phase. Stops waiting when a container fails, and prints the end
-# of its log. Ends with the connection check.
+# Sourced by start.sh: starts the stack in containers. Checks everything before it changes anything.
+# While it waits, prints a line for each container and phase. Stops waiting when a container fails,
+# and prints the end of its log. Ends with the connection check.
 
 readonly POLL_SECONDS=2 SAY_AGAIN_SECONDS=15 MAX_RESTARTS=3 LAST_WORDS=12
 readonly PROBE_WITHIN_SECONDS=180
@@ -68,7 +68,8 @@ check_set_up() {
   check_docker_answers
   [ -r "$THRESHOLDS" ] || refuse 1 "Couldn't read $THRESHOLDS, which management needs." \
     "check its permissions, or restore the shipped file: git checkout $THRESHOLDS"
-  # Management reads the thresholds when it starts: a changed checksum makes Compose recreate its container.
+  # Management reads the thresholds when it starts: a changed checksum makes Compose recreate its
+  # container.
   HOLDFAST_THRESHOLDS=$(sha256sum "$THRESHOLDS" | cut -d ' ' -f 1)
   export HOLDFAST_THRESHOLDS
   composed=$(docker compose config 2>&1) || refuse 1 "Docker Compose rejected the settings: $(printf '%s' "$composed" | tail -n 1)" \

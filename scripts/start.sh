@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Starts Holdfast in containers, or without them (--embedded). ./scripts/start.sh --help lists the options.
+# Starts Holdfast in containers, or without them (--embedded). ./scripts/start.sh --help lists the
+# options.
 set -euo pipefail
 called_from=$PWD
 unset NODE_OPTIONS

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Stops the stack, in containers or embedded. --remove also deletes its data. --help lists the options.
+# Stops the stack, in containers or embedded. --remove also deletes its data. --help lists the
+# options.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."

@@ -1,5 +1,5 @@
-# Sourced by test.sh: installs the programs that the tests run, as root and from Debian. For other users it
-# lists the tests that will be skipped, which HOLDFAST_NOT_INSTALLED passes to the summary.
+# Sourced by test.sh: installs the programs that the tests run, as root and from Debian. For other
+# users it lists the tests that will be skipped, which HOLDFAST_NOT_INSTALLED passes to the summary.
 
 not_installed=()
 
@@ -24,8 +24,8 @@ install_debian() {
   )
 }
 
-# unpack_debian SUITE FOLDER PROGRAM... -- PACKAGE...: extracts single programs from packages that are newer
-# than this Debian or include a service. Does not change the package sources.
+# unpack_debian SUITE FOLDER PROGRAM... -- PACKAGE...: extracts single programs from packages that
+# are newer than this Debian or include a service. Does not change the package sources.
 unpack_debian() {
   local suite=$1 folder=$2 programs=() place
   shift 2

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Ends the lockout of an address after too many wrong passwords. ./scripts/unlock.sh --help lists the options.
+# Ends the lockout of an address after too many wrong passwords. ./scripts/unlock.sh --help lists
+# the options.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."

@@ -1,5 +1,6 @@
-// Settings of the flow engine (Node-RED), in containers and embedded. Nothing of it answers anybody who has not signed in: who
-// comes through the reverse proxy is known by a header with a secret that the two share, elsewhere the engine asks itself.
+// Settings of the flow engine (Node-RED), in containers and embedded. Nothing of it answers anybody
+// who has not signed in: who comes through the reverse proxy is known by a header with a secret
+// that the two share, elsewhere the engine asks itself.
 
 'use strict';
 
@@ -79,14 +80,20 @@ function countFailure(address) {
   if (failures.size > MOST_ADDRESSES) failures.delete(failures.keys().next().value);
 }
 
-/** The editor and its channel have a sign-in of their own, where there is a password; what flows offer has none. */
+/**
+ * The editor and its channel have a sign-in of their own, where there is a password; what flows
+ * offer has none.
+ */
 function mayAsk(request, isUpgrade) {
   if (isProxied(request)) return true;
   if (password === '') return false;
   return !isUpgrade || request.url.split('?')[0] === COMMS || hasPassword(request);
 }
 
-/** In front of the editor, of its API, of what flows offer by HTTP, and of every WebSocket, which no setting guards. */
+/**
+ * In front of the editor, of its API, of what flows offer by HTTP, and of every WebSocket, which no
+ * setting guards.
+ */
 function guarded(server) {
   const { emit } = server;
   server.emit = function (event, request, answer, ...more) {
@@ -141,7 +148,10 @@ function textIn(file) {
   }
 }
 
-/** Nodes read a certificate when they start: with a new one, all flows start again from what is deployed. */
+/**
+ * Nodes read a certificate when they start: with a new one, all flows start again from what is
+ * deployed.
+ */
 function watchCertificate() {
   let known = certificateText();
   setInterval(async () => {

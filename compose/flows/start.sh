@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts the flow engine in its container. Its secrets reach it by descriptor 3: whatever stands in its environment, every flow
-# can read.
+# Starts the flow engine in its container. Its secrets reach it by descriptor 3: whatever stands in
+# its environment, every flow can read.
 set -eu
 
 exec 3<<END

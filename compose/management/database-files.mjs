@@ -1,5 +1,6 @@
-// Lays out what the image needs of the embedded PostgreSQL: the files of one architecture with the links that its package
-// makes in an install script. `node database-files.mjs amd64|arm64 NODE_MODULES`, in the directory of the installation.
+// Lays out what the image needs of the embedded PostgreSQL: the files of one architecture with the
+// links that its package makes in an install script. `node database-files.mjs amd64|arm64
+// NODE_MODULES`, in the directory of the installation.
 
 import { cpSync, existsSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';

@@ -119,7 +119,10 @@ export class CoreCertificates {
     await this.#renewDaily();
   }
 
-  /** Rule `startWithoutList`: a full disk keeps nobody from the core; who is refused is known, and the list is tried again. */
+  /**
+   * Rule `startWithoutList`: a full disk keeps nobody from the core; who is refused is known, and
+   * the list is tried again.
+   */
   async #refreshRevocations(): Promise<void> {
     try {
       await this.revocations.refresh();

@@ -34,7 +34,10 @@ export interface CorePortsOptions {
   maxConnections?: number;
 }
 
-/** A large file over a slow link: as long as it keeps moving. One that stands still ends within `silentMs`. */
+/**
+ * A large file over a slow link: as long as it keeps moving. One that stands still ends within
+ * `silentMs`.
+ */
 const UPLOAD_WITHIN_MS = HOUR_MS;
 
 export interface CorePorts {
@@ -42,7 +45,10 @@ export interface CorePorts {
   listen(): Promise<void>;
   /** No ticket that was given out before is taken any more. */
   rebuildContexts(): void;
-  /** Shows what the files hold now; open connections go on. Rejects, and changes nothing, when they do not fit. */
+  /**
+   * Shows what the files hold now; open connections go on. Rejects, and changes nothing, when they
+   * do not fit.
+   */
   renew(): void;
   close(graceMs: number): Promise<void>;
 }

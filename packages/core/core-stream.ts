@@ -23,7 +23,8 @@ export interface StreamGroupsParts {
 }
 
 /**
- * The groups of a person as the stream needs them: from the directory, with their places, without those switched off.
+ * The groups of a person as the stream needs them: from the directory, with their places, without
+ * those switched off.
  */
 export function streamGroups({ people, groups, activeGroups }: StreamGroupsParts): StreamGroups {
   const parts = { people, groups: placesKnown(groups), activeGroups };

@@ -41,7 +41,10 @@ export interface CoreOptions extends CoreCertificatesOptions {
   runLong: RunSql;
   /** The same, on connections of requests for events, which give up waiting for a lock early. */
   runEvents: RunSql;
-  /** The same, on connections that nothing but the stream's events wait for. They give up waiting for a lock early. */
+  /**
+   * The same, on connections that nothing but the stream's events wait for. They give up waiting
+   * for a lock early.
+   */
   runArchive: RunSql;
   /** The same, on connections of the retention service. */
   runRetention: RunSql;
@@ -51,7 +54,10 @@ export interface CoreOptions extends CoreCertificatesOptions {
   /** Of one file. Default: 400 MiB. */
   maxUploadBytes?: number;
   directory: CoreDirectory;
-  /** Puts the address of a client in place of a trusted proxy's; for 8446, which alone may stand behind one. */
+  /**
+   * Puts the address of a client in place of a trusted proxy's; for 8446, which alone may stand
+   * behind one.
+   */
   behindProxies: (fetch: CoreFetch) => CoreFetch;
   /** Milliseconds that never go back. */
   steadyMs: () => number;
@@ -60,9 +66,15 @@ export interface CoreOptions extends CoreCertificatesOptions {
 export interface Core {
   /** On every address of both ports, or on none. */
   listen(): Promise<void>;
-  /** To be called every half minute: what is due once a day, what was revoked by hand, a revoked `svc_api`. Never rejects. */
+  /**
+   * To be called every half minute: what is due once a day, what was revoked by hand, a revoked
+   * `svc_api`. Never rejects.
+   */
   look(): Promise<void>;
-  /** To be called every second: rights of the admin API that management has asked for. Never rejects. */
+  /**
+   * To be called every second: rights of the admin API that management has asked for. Never
+   * rejects.
+   */
   lookAtGrants(): Promise<void>;
   close(graceMs: number): Promise<void>;
 }
@@ -71,8 +83,8 @@ export interface Core {
 const MAX_UPLOAD_BYTES = 400 * 1024 * 1024;
 
 /**
- * Brings certificates, list and `svc_api` up to date, then is ready to listen. Rejects with a StackError that says what to
- * do, or an AppError `unavailable` when the database is away.
+ * Brings certificates, list and `svc_api` up to date, then is ready to listen. Rejects with a
+ * StackError that says what to do, or an AppError `unavailable` when the database is away.
  */
 export async function createCore(options: CoreOptions): Promise<Core> {
   const { dataDirectory, run, directory, log, now, steadyMs } = options;

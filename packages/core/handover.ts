@@ -19,7 +19,10 @@ const handoverSchema = z.object({
   serverNames: z.array(z.string()),
   /** What the core calls itself: SERVER_ADDRESS. */
   serverAddress: z.string(),
-  /** Where people are: the LDAP settings in force. Without a password nobody can be looked up, and nobody enrolls. */
+  /**
+   * Where people are: the LDAP settings in force. Without a password nobody can be looked up, and
+   * nobody enrolls.
+   */
   ldap: z.object({
     url: z.string(),
     bases: z.object({ core: z.string(), web: z.string() }),

@@ -29,7 +29,10 @@ const REMIND_MS = HOUR_MS;
 const UNWRITTEN =
   "The certificate is revoked on this server, but couldn't be added to the revocation list. The core retries every minute. Its log has the reason.";
 
-/** Everybody who is refused is known, but the list of them could not be written. It is tried again by itself. */
+/**
+ * Everybody who is refused is known, but the list of them could not be written. It is tried again
+ * by itself.
+ */
 export class ListUnwritten extends Error {
   constructor(cause: unknown) {
     super(`Couldn't write the revocation list: ${messageOf(cause)}`, { cause });
@@ -70,8 +73,9 @@ export class KeptRevocations implements Revocations {
   }
 
   /**
-   * To be called every half minute: takes in what was revoked by hand in the table, writes the list when a day has passed
-   * or the last try failed, says every hour that the list has expired. Never rejects.
+   * To be called every half minute: takes in what was revoked by hand in the table, writes the list
+   * when a day has passed or the last try failed, says every hour that the list has expired. Never
+   * rejects.
    */
   async look(): Promise<void> {
     try {
@@ -168,7 +172,10 @@ export class KeptRevocations implements Revocations {
     return this.#takeIn(rows.flatMap((row) => this.#entryOf(row) ?? []));
   }
 
-  /** What the files say counts although the table does not answer, and the list is written either way. */
+  /**
+   * What the files say counts although the table does not answer, and the list is written either
+   * way.
+   */
   async #refresh(): Promise<RevocationListTimes> {
     const inFiles = this.#takeIn(this.#options.authority.revokedInFiles());
     const [table] = await Promise.allSettled([this.#takeInTable()]);

@@ -23,7 +23,10 @@ export const BOOTSTRAP_TOKEN = 'holdfast-bootstrap';
 /** The same for every process on the database, and no other lock. */
 const LOCK = 4_805_727_012;
 
-/** Makes or repairs what is missing, in one transaction; writes nothing when nothing is. True when something was written. */
+/**
+ * Makes or repairs what is missing, in one transaction; writes nothing when nothing is. True when
+ * something was written.
+ */
 export async function ensureProvider({
   run,
   secretKey,

@@ -1,5 +1,5 @@
-// Bundles the programs of Holdfast into dist/. Replaces each file atomically, so that a program that starts
-// meanwhile reads a complete old or new file.
+// Bundles the programs of Holdfast into dist/. Replaces each file atomically, so that a program
+// that starts meanwhile reads a complete old or new file.
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -74,8 +74,8 @@ export async function buildPrograms(home: string): Promise<void> {
   };
   const entryPoints = PROGRAMS.map((name) => `scripts/${name}.ts`);
   const programs = await build({ ...onNode, entryPoints });
-  // Dynamic imports are separate files: loading all of them would cost megabytes. Old files stay for processes that
-  // still run the old program.
+  // Dynamic imports are separate files: loading all of them would cost megabytes. Old files stay
+  // for processes that still run the old program.
   const management = await build({ ...onNode, entryPoints: ['scripts/management.ts'], splitting: true });
   const worker = await build({
     ...shared,
@@ -138,7 +138,10 @@ function sharedOptions(home: string, dist: string, pages: readonly Output[]): Op
   };
 }
 
-/** The thresholds file, if it holds the defaults; empty if it was edited, so that each start parses it. */
+/**
+ * The thresholds file, if it holds the defaults; empty if it was edited, so that each start parses
+ * it.
+ */
 function unchangedThresholds(home: string): string {
   const text = readFileSync(join(home, 'monitor/config/thresholds.yml'), 'utf8');
   return isDeepStrictEqual(parse(text), DEFAULT_THRESHOLDS) ? text : '';

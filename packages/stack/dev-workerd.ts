@@ -1,5 +1,6 @@
 // Runs the functions and jobs in workerd (npm run dev:workerd) against a running embedded stack.
-// This process is the host: it listens, keeps the health cache, calls what a worker can't, and fires the crons.
+// This process is the host: it listens, keeps the health cache, calls what a worker can't, and
+// fires the crons.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

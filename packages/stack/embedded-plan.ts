@@ -1,4 +1,5 @@
-// Decides everything about an embedded start before anything is written: settings, ports, places, passwords.
+// Decides everything about an embedded start before anything is written: settings, ports, places,
+// passwords.
 
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -71,7 +72,8 @@ class EmbeddedPlanner {
     this.#envFile = readEnvFile(home, args.env);
     const { layer } = this.#envFile;
     this.#given = [environmentLayer(environment), ...(layer === undefined ? [] : [layer])];
-    // The provider of the stack has a token of its own although the settings may name one for another provider.
+    // The provider of the stack has a token of its own although the settings may name one for
+    // another provider.
     this.#secrets = keptSecrets(
       this.#layout.secrets,
       GENERATED_NAMES.filter((name) => this.#givenValue(name) === undefined || name === 'IDENTITY_TOKEN'),
@@ -159,7 +161,8 @@ class EmbeddedPlanner {
         values: {
           ...stackDefaults(this.#layout, ports, this.#args.listen),
           DATABASE_URL: this.#stateUrl(),
-          // All three describe the same database: one from the settings needs the others from there too.
+          // All three describe the same database: one from the settings needs the others from there
+          // too.
           ...(this.#givenValue('CORE_DATABASE_URL') === undefined
             ? {
                 CORE_DATABASE_URL: this.#databaseUrl(CORE_READER, 'CORE_READER_PASSWORD', CORE_DATABASE),

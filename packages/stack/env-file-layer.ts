@@ -1,4 +1,5 @@
-// Reads the variables of an env file: the given one, or .env in the root of the repository if it exists.
+// Reads the variables of an env file: the given one, or .env in the root of the repository if it
+// exists.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// Runs the embedded identity provider (HTTP API and LDAP) as a process, until SIGTERM or SIGINT or until its
-// supervisor is gone.
+// Runs the embedded identity provider (HTTP API and LDAP) as a process, until SIGTERM or SIGINT or
+// until its supervisor is gone.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { ensureProvider } from '@holdfast/identity/bootstrap';

@@ -50,7 +50,10 @@ export interface StackPlan {
   managementEnvironment(certificates: ServerCertificateFiles): Record<string, string>;
 }
 
-/** Writes secrets.json. Throws a StackError if another start has written it since this plan was made. */
+/**
+ * Writes secrets.json. Throws a StackError if another start has written it since this plan was
+ * made.
+ */
 export function keepSecrets({ layout, secretsToKeep, secretsRead }: StackPlan): void {
   if (secretsToKeep === undefined) return;
   const now = existsSync(layout.secrets) ? readFileSync(layout.secrets, 'utf8') : undefined;

@@ -44,7 +44,9 @@ export async function preflight({ layout, ports, addresses, flows }: StackPlan, 
   done('ports are free, enough disk space');
 }
 
-/** Throws a StackError that lists every unavailable port and, if visible, the program that uses it. */
+/**
+ * Throws a StackError that lists every unavailable port and, if visible, the program that uses it.
+ */
 export async function checkPorts(wanted: readonly WantedPort[]): Promise<void> {
   const taken: string[] = [];
   let missingAddress = false;
@@ -81,7 +83,10 @@ async function tryPort(address: string, port: number): Promise<string | undefine
   });
 }
 
-/** Throws a StackError with both sizes if the disk of `directory` has too little free space to start. */
+/**
+ * Throws a StackError with both sizes if the disk of `directory` has too little free space to
+ * start.
+ */
 export function checkDiskSpace(directory: string, isNew: boolean): void {
   const needed = isNew ? NEEDED_FOR_NEW_BYTES : NEEDED_FOR_EXISTING_BYTES;
   let free: number;

@@ -103,7 +103,10 @@ export const NEVER_ROTATED: Readonly<Record<string, string>> = {
   IDENTITY_ADMIN_PASSWORD: 'authentik uses it only at its first start',
 };
 
-/** File name part of the old secrets, kept next to secrets.json until a start succeeds with the new ones. */
+/**
+ * File name part of the old secrets, kept next to secrets.json until a start succeeds with the new
+ * ones.
+ */
 export const BEFORE_ROTATION = '.before-rotation-';
 
 /** Deletes the old secrets once the stack works with the new ones. */

@@ -34,7 +34,10 @@ import {
 
 /** What the stack needs from other packages. */
 export interface Services {
-  /** Writes the core's retention files from the settings, before the core starts. Resolves with a summary. */
+  /**
+   * Writes the core's retention files from the settings, before the core starts. Resolves with a
+   * summary.
+   */
   prepareRetention(): Promise<string>;
   /** Migrates the Holdfast database. Resolves with the number of migrations applied now. */
   prepareState(): Promise<number>;
@@ -52,14 +55,21 @@ const MEASURED_WITHIN_MS = 60_000;
 const RECOVERY_MS = 30 * MINUTE_MS;
 
 /**
- * Every password hash takes 19 MiB. By default glibc keeps that much per thread, ten times what is in use. One arena
- * keeps only what is used at once. Huge pages make up for the cost of clearing it. Other C libraries ignore this.
+ * Every password hash takes 19 MiB. By default glibc keeps that much per thread, ten times what is
+ * in use. One arena keeps only what is used at once. Huge pages make up for the cost of clearing
+ * it. Other C libraries ignore this.
  */
 const MEMORY_OF_HASHES = { MALLOC_ARENA_MAX: '1', GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1' };
-/** V8 releases memory only two minutes after a flood of requests. This limits it, at no cost (bench/README.md). */
+/**
+ * V8 releases memory only two minutes after a flood of requests. This limits it, at no cost
+ * (bench/README.md).
+ */
 const MEMORY_OF_CORE = { flags: ['--max-semi-space-size=4'], environment: { MALLOC_ARENA_MAX: '1' } };
 
-/** Starts the stack of a plan. Resolves when every process answers. Calls `lost` if another process takes the lock. */
+/**
+ * Starts the stack of a plan. Resolves when every process answers. Calls `lost` if another process
+ * takes the lock.
+ */
 export async function startStack(
   plan: StackPlan,
   services: Services,
@@ -271,7 +281,9 @@ class StackStart implements RunningStack {
 
   #eventsFor(guard: Guard, roster: Roster): ProcessEvents {
     const report = this.#report;
-    /** A full disk must not stop the supervisor: the list is then outdated until the next change. */
+    /**
+     * A full disk must not stop the supervisor: the list is then outdated until the next change.
+     */
     const keepList = (change: () => void): void => {
       try {
         change();

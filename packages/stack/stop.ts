@@ -127,7 +127,10 @@ function mayList(directory: string): boolean {
   }
 }
 
-/** The running supervisor; undefined once the lock is free. Waits for a stack that is starting or stopping. */
+/**
+ * The running supervisor; undefined once the lock is free. Waits for a stack that is starting or
+ * stopping.
+ */
 async function supervisorOrNone(layout: Layout) {
   const deadline = Date.now() + LOCK_WITHIN_MS;
   for (;;) {

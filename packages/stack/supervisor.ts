@@ -21,7 +21,9 @@ import { type RunningStack, type Services, startStack } from './stack.ts';
 const WITHIN_MS = 60_000;
 
 export interface Supervision {
-  /** Resolves once every process answers. Rejects if the start failed, after everything was stopped. */
+  /**
+   * Resolves once every process answers. Rejects if the start failed, after everything was stopped.
+   */
   ready: Promise<void>;
   /** Resolves with the exit code when everything has stopped. */
   ended: Promise<number>;

@@ -1,5 +1,6 @@
-// Facts about authentik 2026.8, from its API schema (the package @goauthentik/api of that release) and its public sources:
-// which members the models of our blueprint have, what may stand in them, and by which of them an entry is found.
+// Facts about authentik 2026.8, from its API schema (the package @goauthentik/api of that release)
+// and its public sources: which members the models of our blueprint have, what may stand in them,
+// and by which of them an entry is found.
 
 import { Tagged } from '../../packages/setup/test/blueprint.ts';
 

@@ -110,7 +110,8 @@ describe('compose files', () => {
       [...text(name).matchAll(/\$\{[A-Z_]*(?:PASSWORD|KEY|TOKEN)\b[^}]*\}/g)].map(([all]) => all),
     );
     expect(requests.length).toBeGreaterThan(20);
-    // Compose asks before the light layer, which has none of these, takes their services away; identity-setup asks for them.
+    // Compose asks before the light layer, which has none of these, takes their services away;
+    // identity-setup asks for them.
     const late = ['${IDENTITY_BOOTSTRAP_TOKEN:-}', '${IDENTITY_ADMIN_PASSWORD:-}'];
     const others = requests.filter((each) => !late.includes(each));
     expect(others.filter((each) => !/^\$\{\w+:\?run \.\/scripts\/setup\.sh, which makes one\}$/.test(each))).toEqual(

@@ -1,4 +1,5 @@
-// The dashboard and the alert rules in compose/metrics: every name and every label in them is one that /metrics has.
+// The dashboard and the alert rules in compose/metrics: every name and every label in them is one
+// that /metrics has.
 
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

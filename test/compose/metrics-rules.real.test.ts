@@ -1,5 +1,6 @@
-// What the alert rules mean: Prometheus itself judges them, over the series in test/compose/metrics-rules. Its promtool (Debian's
-// package prometheus) is not needed: without it only the series and what is covered are checked.
+// What the alert rules mean: Prometheus itself judges them, over the series in
+// test/compose/metrics-rules. Its promtool (Debian's package prometheus) is not needed: without it
+// only the series and what is covered are checked.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';

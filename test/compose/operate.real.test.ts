@@ -1,5 +1,5 @@
-// The scripts for operators on the stack in containers, with a `docker` that the test has laid out: what they ask of it, what they
-// write, what they refuse; and that no password is in any argument.
+// The scripts for operators on the stack in containers, with a `docker` that the test has laid out:
+// what they ask of it, what they write, what they refuse; and that no password is in any argument.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

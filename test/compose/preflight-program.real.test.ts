@@ -1,4 +1,5 @@
-// What start.sh has judged before it starts anything: every secret of .env, whichever container takes it and by which name.
+// What start.sh has judged before it starts anything: every secret of .env, whichever container
+// takes it and by which name.
 
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// ./scripts/setup.sh with a release archive: what it checks, what it builds, and that whatever fails leaves .env and release/ as
-// they were. Docker is stood in for by a program; the archive is read by the real one.
+// ./scripts/setup.sh with a release archive: what it checks, what it builds, and that whatever
+// fails leaves .env and release/ as they were. Docker is stood in for by a program; the archive is
+// read by the real one.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

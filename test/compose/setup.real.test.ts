@@ -1,5 +1,6 @@
-// ./scripts/setup.sh: what it writes, what it leaves alone, and what it refuses in which words. Docker is stood in for by a
-// program that says a version; what Compose makes of the result is asked where it is at hand.
+// ./scripts/setup.sh: what it writes, what it leaves alone, and what it refuses in which words.
+// Docker is stood in for by a program that says a version; what Compose makes of the result is
+// asked where it is at hand.
 
 import { spawnSync } from 'node:child_process';
 import { chownSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';

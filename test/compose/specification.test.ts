@@ -1,5 +1,6 @@
-// Production as setup.sh writes it from an archive, against the specification: every service with its networks, ports, caps and
-// rights, every network, every volume. Both ways: nothing is missing, and nothing is there besides.
+// Production as setup.sh writes it from an archive, against the specification: every service with
+// its networks, ports, caps and rights, every network, every volume. Both ways: nothing is missing,
+// and nothing is there besides.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

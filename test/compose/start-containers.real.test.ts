@@ -1,5 +1,6 @@
-// ./scripts/start.sh for the stack in containers, with a `docker` that the test has laid out: what it refuses before anything is
-// changed, what it says while it waits, when it gives up, and that nothing but the probe makes it succeed.
+// ./scripts/start.sh for the stack in containers, with a `docker` that the test has laid out: what
+// it refuses before anything is changed, what it says while it waits, when it gives up, and that
+// nothing but the probe makes it succeed.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

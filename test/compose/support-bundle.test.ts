@@ -1,5 +1,5 @@
-// ./scripts/support-bundle.sh for the stack in containers, with a `docker` that the test has laid out: what it collects, and that
-// what could not be cleaned or written leaves nothing.
+// ./scripts/support-bundle.sh for the stack in containers, with a `docker` that the test has laid
+// out: what it collects, and that what could not be cleaned or written leaves nothing.
 
 import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

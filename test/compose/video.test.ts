@@ -1,4 +1,5 @@
-// The video relay's own configuration, against the facts of MediaMTX 1.19: what it opens when nobody says otherwise.
+// The video relay's own configuration, against the facts of MediaMTX 1.19: what it opens when
+// nobody says otherwise.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// Every shell script of the repository by shellcheck: a pipe that hides a failure, a name with a space in it.
+// Every shell script of the repository by shellcheck: a pipe that hides a failure, a name with a
+// space in it.
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

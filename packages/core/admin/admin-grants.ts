@@ -58,7 +58,10 @@ export class AdminGrants {
     }
   }
 
-  /** What cannot be done now (no table, a broken users file) is tried again each time, and told once. */
+  /**
+   * What cannot be done now (no table, a broken users file) is tried again each time, and told
+   * once.
+   */
   async #carryOut(name: string): Promise<void> {
     let file = name;
     try {

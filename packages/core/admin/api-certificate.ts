@@ -32,8 +32,9 @@ export interface ApiCertificate {
 }
 
 /**
- * Makes the certificate anew when it is missing, unreadable, not of this CA, revoked, unknown to the table, or within 31 days
- * of its end, and sees to its right. Whatever a crash leaves undone, the next call does.
+ * Makes the certificate anew when it is missing, unreadable, not of this CA, revoked, unknown to
+ * the table, or within 31 days of its end, and sees to its right. Whatever a crash leaves undone,
+ * the next call does.
  */
 export async function ensureApiCertificate(deps: ApiCertificateDeps): Promise<ApiCertificate> {
   const files = certificateFiles(deps.coreDirectory);

@@ -74,8 +74,8 @@ export function groupRoutes(options: AdminApiOptions): AdminRoute[] {
 }
 
 /**
- * The groups as the directory has them: /Marti/api/groups?groupNameFilter=, their members, and the prefix of their
- * names.
+ * The groups as the directory has them: /Marti/api/groups?groupNameFilter=, their members, and the
+ * prefix of their names.
  */
 export function directoryGroupRoutes({ directory, groupPrefix, nodeId }: AdminApiOptions): AdminRoute[] {
   const start = nameKey(groupPrefix);
@@ -144,8 +144,8 @@ const WANTED = 'must have 1 to 1000 characters, and no control characters but ne
 const noticeSchema = z.strictObject({ text: z.string().refine(isNoticeText, WANTED) });
 
 /**
- * /Marti/api/stream/notices: a word of the operators to everybody who is connected. Of our own: a release has no such
- * call.
+ * /Marti/api/stream/notices: a word of the operators to everybody who is connected. Of our own: a
+ * release has no such call.
  */
 export function noticeRoutes({ toEverybody, nodeId, now }: AdminApiOptions): AdminRoute[] {
   async function tell(c: AdminContext): Promise<Response> {
@@ -157,7 +157,8 @@ export function noticeRoutes({ toEverybody, nodeId, now }: AdminApiOptions): Adm
 }
 
 /**
- * /Marti/api/tls/attempts: the last attempts to enroll on 8446, newest first. Of our own: a release has no such call.
+ * /Marti/api/tls/attempts: the last attempts to enroll on 8446, newest first. Of our own: a release
+ * has no such call.
  */
 export function enrollmentAttemptRoutes({ enrollmentAttempts, nodeId }: AdminApiOptions): AdminRoute[] {
   return [
@@ -240,7 +241,10 @@ export function createAdminApi(options: AdminApiOptions): AdminApi {
   }
 }
 
-/** What is away is a page of 503: the error of code 0 is a 404, which looks as if the thing that was asked for did not exist. */
+/**
+ * What is away is a page of 503: the error of code 0 is a 404, which looks as if the thing that was
+ * asked for did not exist.
+ */
 function answerTo(error: Error, place: { method: string; path: string }, log: Log): Response {
   if (error instanceof CoreFault) return faultResponse(error);
   if (error instanceof PageFault) return pageResponse(error);

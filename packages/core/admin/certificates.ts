@@ -30,7 +30,10 @@ export function takCert(record: CertificateRecord) {
   };
 }
 
-/** Lower-case hex without leading zeros; null for a row whose certificate cannot be read (rule `foreignRow`). */
+/**
+ * Lower-case hex without leading zeros; null for a row whose certificate cannot be read (rule
+ * `foreignRow`).
+ */
 export function serialNumberOf(pem: string): string | null {
   try {
     return quickSerial(pem) ?? serialOf(new X509Certificate(pem));
@@ -43,8 +46,9 @@ const ALONE = /^-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICA
 const HIGHEST_BIT = 0x80;
 
 /**
- * From where it stands in every certificate of version 3. A list may have 20,000 of them, and reading each as a whole takes ten
- * times as long. Undefined, or a DerError, for what is not so plain.
+ * From where it stands in every certificate of version 3. A list may have 20,000 of them, and
+ * reading each as a whole takes ten times as long. Undefined, or a DerError, for what is not so
+ * plain.
  */
 function quickSerial(pem: string): string | undefined {
   const [, body] = ALONE.exec(pem) ?? [];
@@ -158,7 +162,10 @@ export class CertificateRoutes {
   }
 }
 
-/** Rule `oneFailureKeepsNobodyIn`: a list that cannot be written stops no other revocation; a database that is away does. */
+/**
+ * Rule `oneFailureKeepsNobodyIn`: a list that cannot be written stops no other revocation; a
+ * database that is away does.
+ */
 function orStop(error: unknown): unknown {
   if (error instanceof AppError && error.code === 'unavailable') throw error;
   return error;

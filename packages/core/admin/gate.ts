@@ -97,7 +97,10 @@ export function requireRight(method: string, path: string | undefined, caller: C
   throw new PageFault(403, 'Only administrators may do this.');
 }
 
-/** What an admin gets for a method that a path does not have. To delete what cannot be deleted is forbidden to everybody. */
+/**
+ * What an admin gets for a method that a path does not have. To delete what cannot be deleted is
+ * forbidden to everybody.
+ */
 export function noSuchMethod(method: string, allowed: readonly string[]): PageFault {
   if (method === 'DELETE') return new PageFault(403, 'Nothing can be deleted at this address.');
   if (allowed.length === 0) return new PageFault(404, 'Nothing at this address.');

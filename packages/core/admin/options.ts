@@ -30,8 +30,8 @@ export interface AdminApiOptions extends FilesOptions, MissionApiOptions {
   database: CoreDatabaseFacts;
   ownProcess: OwnProcess;
   /**
-   * Takes the groups of those people anew on the stream: after they have switched groups, or when an admin says so.
-   * `clientUid` is the device that has switched them.
+   * Takes the groups of those people anew on the stream: after they have switched groups, or when
+   * an admin says so. `clientUid` is the device that has switched them.
    */
   regroup: (usernames: readonly string[], clientUid: string | undefined) => Promise<void>;
   /** Says something to everybody on the stream. */

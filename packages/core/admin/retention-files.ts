@@ -131,7 +131,10 @@ export function retentionFiles(dataDir: string): Retention {
   };
 }
 
-/** A change through the API writes the file anew: what somebody has written there meanwhile would be lost. */
+/**
+ * A change through the API writes the file anew: what somebody has written there meanwhile would be
+ * lost.
+ */
 function mustBeUnedited(path: string | undefined): void {
   if (path === undefined || textOf(path) === undefined) return;
   const text = `${path} was edited but not loaded. Restart the core, or undo the edit`;
@@ -196,7 +199,10 @@ function isReported<T>(path: string, schema: z.ZodType<T>, inForce: T): boolean 
   }
 }
 
-/** A bare `-` after the name of a schedule is no YAML, and means the same as `"-"`; so does a file of that single character. */
+/**
+ * A bare `-` after the name of a schedule is no YAML, and means the same as `"-"`; so does a file
+ * of that single character.
+ */
 function contentOf(text: string, path: string): unknown {
   if (text.length > MAX_BYTES) throw broken(path, `it is larger than ${MAX_BYTES} bytes`);
   if (text.trim() === NEVER && path.endsWith(FILES.schedule)) return { cronExpression: NEVER };

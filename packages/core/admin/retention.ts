@@ -92,7 +92,9 @@ export function retentionRoutes({ retention, retentionRuns, nodeId }: AdminApiOp
     return wrapped(POLICIES, retention.changePolicy(withoutMissing(given)), nodeId);
   }
 
-  /** The body is the bare text. What is no schedule is answered with nothing, and changes nothing. */
+  /**
+   * The body is the bare text. What is no schedule is answered with nothing, and changes nothing.
+   */
   async function changeSchedule(c: AdminContext): Promise<Response> {
     const text = (await readText(c, MAX_SCHEDULE_BYTES)).trim();
     return retention.changeSchedule(text) ? wrapped(SCHEDULE, retention.schedule(), nodeId) : emptyAnswer();

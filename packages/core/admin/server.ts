@@ -46,8 +46,8 @@ export function serverRoutes(options: AdminApiOptions): AdminRoute[] {
 }
 
 /**
- * The name of this server in every wrapped answer. 32 hex digits from `{data_dir}/node-id`, which is made when it is
- * missing. Throws a StackError that names the file.
+ * The name of this server in every wrapped answer. 32 hex digits from `{data_dir}/node-id`, which
+ * is made when it is missing. Throws a StackError that names the file.
  */
 export function readNodeId(dataDir: string): string {
   return readOrMakeRandom({
@@ -57,7 +57,10 @@ export function readNodeId(dataDir: string): string {
   });
 }
 
-/** /actuator: whether the core works, and figures of its process. Only what is measured; no figure is made up. */
+/**
+ * /actuator: whether the core works, and figures of its process. Only what is measured; no figure
+ * is made up.
+ */
 interface Component {
   status: 'UP' | 'DOWN';
   details?: Record<string, string>;

@@ -44,7 +44,10 @@ export class SubscriptionRoutes {
     ];
   }
 
-  /** An admin sees everybody; others see themselves, and those whose events reach them: through a group that both have switched on. */
+  /**
+   * An admin sees everybody; others see themselves, and those whose events reach them: through a
+   * group that both have switched on.
+   */
   async #seenBy(caller: CoreCaller): Promise<Subscription[]> {
     const all = this.#options.subscriptions.list();
     if (isAdmin(caller)) return all;

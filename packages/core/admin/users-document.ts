@@ -39,7 +39,10 @@ export function readUsersDocument(text: string): UsersDocument {
   return { document, entries: usersIn(root).map((element) => ({ element, ...readEntry(element) })) };
 }
 
-/** The text of the document after the entry was added, or took the place of the ones of the same identifier. */
+/**
+ * The text of the document after the entry was added, or took the place of the ones of the same
+ * identifier.
+ */
 export function withEntry({ document, entries }: UsersDocument, entry: Required<UsersEntry>): string {
   const same = entries.filter(({ identifier }) => identifier === entry.identifier).map(({ element }) => element);
   const kept = same.pop() ?? appendUser(document);
@@ -50,7 +53,10 @@ export function withEntry({ document, entries }: UsersDocument, entry: Required<
   return textOf(document);
 }
 
-/** The text of the document without the entries of that name, in any case; undefined when there are none. */
+/**
+ * The text of the document without the entries of that name, in any case; undefined when there are
+ * none.
+ */
 export function withoutEntry({ document, entries }: UsersDocument, identifier: string): string | undefined {
   const gone = entries.filter((each) => nameKey(each.identifier) === nameKey(identifier));
   if (gone.length === 0) return undefined;

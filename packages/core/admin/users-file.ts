@@ -27,7 +27,10 @@ interface Rights {
   byName: Map<string, CoreRole>;
 }
 
-/** The file is made when it is missing. Throws a StackError when it cannot be read at the start, or for a `grant`. */
+/**
+ * The file is made when it is missing. Throws a StackError when it cannot be read at the start, or
+ * for a `grant`.
+ */
 export function usersFile(path: string, log: Log): UsersFile {
   if (stampOf(path) === MISSING) writeFileAtomically(path, EMPTY_USERS);
   let stamp: string | undefined = stampOf(path);
@@ -35,8 +38,9 @@ export function usersFile(path: string, log: Log): UsersFile {
   let reported: string | undefined;
 
   /**
-   * Rule `brokenUsersFile`: what was read last stays in force until the file can be read again; each fault is told once.
-   * What is wrong in the file is not read again before it changes; what could not be read at all is tried again.
+   * Rule `brokenUsersFile`: what was read last stays in force until the file can be read again;
+   * each fault is told once. What is wrong in the file is not read again before it changes; what
+   * could not be read at all is tried again.
    */
   function refresh(): void {
     try {
@@ -78,7 +82,10 @@ export function usersFile(path: string, log: Log): UsersFile {
   };
 }
 
-/** Changes whenever the file does: also when it is replaced within the same moment by one of the same size. */
+/**
+ * Changes whenever the file does: also when it is replaced within the same moment by one of the
+ * same size.
+ */
 function stampOf(path: string): string {
   try {
     const { mtimeNs, ctimeNs, size, ino } = statSync(path, { bigint: true });
@@ -113,8 +120,9 @@ function checked(written: string, path: string): UsersDocument {
 }
 
 /**
- * An entry with a fingerprint counts by it alone: by its name it would open for every certificate of that name. Of entries
- * of the same fingerprint, or of the same name without one, the last one counts.
+ * An entry with a fingerprint counts by it alone: by its name it would open for every certificate
+ * of that name. Of entries of the same fingerprint, or of the same name without one, the last one
+ * counts.
  */
 function rightsOf({ entries }: UsersDocument, log: Log): Rights {
   const byFingerprint = new Map<string, CoreRole>();

@@ -40,7 +40,10 @@ import {
 
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** The whole body as UTF-8 text. Throws Refusal: 413 for more than 64 KB, 400 for what is no UTF-8 or ends early. */
+/**
+ * The whole body as UTF-8 text. Throws Refusal: 413 for more than 64 KB, 400 for what is no UTF-8
+ * or ends early.
+ */
 export async function readText(request: Request): Promise<string> {
   if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge();
   const bytes = await readBody(request.body, MAX_BODY_BYTES, tooLarge).catch(endedEarly);
@@ -63,8 +66,9 @@ function tooLarge(): Refusal {
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
- * POST /oauth/token: a bearer token for a name and a password (RFC 6749, 4.3), which stand in the body. A client
- * library sends them in the address instead, as a release allows: nothing here may write an address with its query.
+ * POST /oauth/token: a bearer token for a name and a password (RFC 6749, 4.3), which stand in the
+ * body. A client library sends them in the address instead, as a release allows: nothing here may
+ * write an address with its query.
  */
 export function tokenEndpoint(endpoint: PasswordCheck, tokens: Tokens) {
   return async function giveToken(request: Request, { clientAddress }: CoreConnection): Promise<Response> {
@@ -107,7 +111,9 @@ function typeOf({ headers }: Request): string {
   return (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** The three fields, each once in address and body together; text that says what is wrong otherwise. */
+/**
+ * The three fields, each once in address and body together; text that says what is wrong otherwise.
+ */
 function readForm(text: string): { grantType: string; username: string; password: string } | string {
   const form = new URLSearchParams(text);
   const [grantType, username, password] = ['grant_type', 'username', 'password'].map((name) => {

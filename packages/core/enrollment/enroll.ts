@@ -102,9 +102,10 @@ const DIGESTS: ReadonlyMap<string, { key: 'rsa' | 'ec' | 'ed25519'; digest: stri
 ]);
 
 /**
- * The public key (SubjectPublicKeyInfo) of a request that is this user's and that the holder of the key has signed. `text` is
- * base64 with or without header lines (PKCS#10, RFC 2986); its extensions are not read, for the CA alone says what a certificate
- * may do. Throws RequestRefused, and nothing else, for whatever else it is.
+ * The public key (SubjectPublicKeyInfo) of a request that is this user's and that the holder of the
+ * key has signed. `text` is base64 with or without header lines (PKCS#10, RFC 2986); its extensions
+ * are not read, for the CA alone says what a certificate may do. Throws RequestRefused, and nothing
+ * else, for whatever else it is.
  */
 export function publicKeyFor(username: string, text: string): Uint8Array<ArrayBuffer> {
   const request = readRequest(text);
@@ -244,8 +245,9 @@ export interface EnrollmentOrder {
 }
 
 /**
- * Signs, records, and only then hands out. Throws CoreFault for a request that breaks the rules, and a Refusal when the
- * account was closed or its password ended meanwhile: what is recorded then, nobody has got.
+ * Signs, records, and only then hands out. Throws CoreFault for a request that breaks the rules,
+ * and a Refusal when the account was closed or its password ended meanwhile: what is recorded then,
+ * nobody has got.
  */
 export function createEnroll({ authority, certificates, events, now }: EnrollOptions) {
   return async function enroll({ entry, opens }: SignedIn, order: EnrollmentOrder): Promise<SignedCertificate> {

@@ -52,7 +52,8 @@ export class EnrollmentEvents {
   }
 
   failed(kind: FailureKind, { address, user, clientUid, reason }: Failure): void {
-    // A locked address may go on asking for names that nobody has: it must not push out what others have tried.
+    // A locked address may go on asking for names that nobody has: it must not push out what others
+    // have tried.
     const attempt = { address, username: user ?? '', clientUid: clientUid ?? '', result: 'refused', reason } as const;
     this.#attempts.add(attempt, { expendable: kind === 'locked' });
     this.#beginMinute();
@@ -83,8 +84,9 @@ const MAX_PER_ONE = 20;
 const MAX_LENGTH = { username: 150, clientUid: 80, address: 64, reason: 300 } as const;
 
 /**
- * The last attempts to enroll, in memory, so that somebody can be told why a phone was refused. A restart forgets
- * them; what failed before a name was said (the TLS handshake, a request without credentials) is not among them.
+ * The last attempts to enroll, in memory, so that somebody can be told why a phone was refused. A
+ * restart forgets them; what failed before a name was said (the TLS handshake, a request without
+ * credentials) is not among them.
  */
 export class EnrollmentAttempts {
   readonly #now: () => Date;

@@ -42,7 +42,10 @@ export function refusalResponse({ status, message, headers }: Refusal): Response
   return page;
 }
 
-/** 401 without a challenge, as a release answers: clients send name and password unasked, and no browser opens its dialog. */
+/**
+ * 401 without a challenge, as a release answers: clients send name and password unasked, and no
+ * browser opens its dialog.
+ */
 export function unauthorized(message = 'Sign in with your username and password.'): Refusal {
   return new Refusal(401, message);
 }

@@ -14,7 +14,10 @@ export type Credentials =
   /** None, or none that can be read. */
   { kind: 'none' } | { kind: 'password'; username: string; password: string } | { kind: 'token'; token: string };
 
-/** A browser keeps cookies of 4 KB: a release cuts the token into `access_token_0`, `access_token_1` … of this length. */
+/**
+ * A browser keeps cookies of 4 KB: a release cuts the token into `access_token_0`, `access_token_1`
+ * … of this length.
+ */
 const COOKIE = 'access_token_';
 const COOKIE_CHARACTERS = 4_000;
 
@@ -34,7 +37,10 @@ function tokenInCookies(header: string): string {
   return token;
 }
 
-/** Reads who asks from a request: the header Authorization, else the cookies that /oauth/token has set. */
+/**
+ * Reads who asks from a request: the header Authorization, else the cookies that /oauth/token has
+ * set.
+ */
 export function credentialsOf(headers: Headers): Credentials {
   const header = headers.get('authorization');
   if (header === null) return byToken(tokenInCookies(headers.get('cookie') ?? ''));
@@ -65,14 +71,17 @@ export interface SignedIn {
   /** From the core base. */
   entry: DirectoryEntry;
   by: Extract<CoreCaller['by'], 'password' | 'token'>;
-  /** Whether the same credentials open that base right now. Rejects with an AppError when the directory does not answer. */
+  /**
+   * Whether the same credentials open that base right now. Rejects with an AppError when the
+   * directory does not answer.
+   */
   opens: (base: DirectoryBase) => Promise<boolean>;
 }
 
 /**
- * What can be said before the body is read: throws a Refusal for a request without credentials (401), and for a password
- * from a locked address (429). The function that comes back asks the directory, and throws a Refusal (401, 429, 503) when
- * it does not let them in.
+ * What can be said before the body is read: throws a Refusal for a request without credentials
+ * (401), and for a password from a locked address (429). The function that comes back asks the
+ * directory, and throws a Refusal (401, 429, 503) when it does not let them in.
  */
 export type SignIn = (headers: Headers, address: string) => () => Promise<SignedIn>;
 
@@ -155,8 +164,8 @@ export type Entrance =
   | { kind: 'busy' };
 
 /**
- * The door of 8446 for passwords and app passwords: a bind at the directory's core base behind a lock-out of its own.
- * Nothing is remembered of who came in.
+ * The door of 8446 for passwords and app passwords: a bind at the directory's core base behind a
+ * lock-out of its own. Nothing is remembered of who came in.
  */
 export interface PasswordCheck {
   /** What a locked address hears without asking; undefined while it may try. */
@@ -165,7 +174,10 @@ export interface PasswordCheck {
   enter(attempt: PasswordAttempt): Promise<Entrance>;
 }
 
-/** No directory has a longer name; what is longer, or has control characters, is wrong without asking. */
+/**
+ * No directory has a longer name; what is longer, or has control characters, is wrong without
+ * asking.
+ */
 const MAX_USERNAME_LENGTH = 255;
 const CONTROL = /\p{Cc}/u;
 

@@ -24,7 +24,10 @@ const MAX_TOKENS = 10_000;
 /** So that one account cannot push out the tokens of all others. */
 const MAX_TOKENS_PER_USER = 100;
 const MAX_TOKEN_LENGTH = 4096;
-/** Some clients decode the whole token at once: this header has a length that base64 writes without a rest. */
+/**
+ * Some clients decode the whole token at once: this header has a length that base64 writes without
+ * a rest.
+ */
 const HEADER = { alg: 'HS256', typ: 'JWT' } as const;
 /** How far a clock may be set back without a fresh token seeming to come from the future. */
 const STEP_SECONDS = 5;

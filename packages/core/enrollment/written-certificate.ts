@@ -15,7 +15,10 @@ const DECLARATION = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>';
 const BUNDLE_PASSWORD = 'atakatak';
 const LINE = /.{1,64}/g;
 
-/** What clients make the subject of their request from. One library looks for the prefix `ns2` literally. */
+/**
+ * What clients make the subject of their request from. One library looks for the prefix `ns2`
+ * literally.
+ */
 export function certificateConfig(): Response {
   const entries = SUBJECT_ENTRIES.map(
     ({ name, value }) => `<nameEntry name="${escapeHtml(name)}" value="${escapeHtml(value)}"/>`,
@@ -63,7 +66,10 @@ function unstored(answer: Response): Response {
   return answer;
 }
 
-/** Base64 in lines of 64 characters. The last one has no end: clients add it with the line after it, and OpenSSL takes no empty line. */
+/**
+ * Base64 in lines of 64 characters. The last one has no end: clients add it with the line after it,
+ * and OpenSSL takes no empty line.
+ */
 function lines(der: Uint8Array): string {
   return (Buffer.from(der).toString('base64').match(LINE) ?? []).join('\n');
 }
@@ -74,7 +80,10 @@ function derOf(pem: string): Uint8Array<ArrayBuffer> {
 
 export type Representation = 'json' | 'xml';
 
-/** What each range stands for, the usual one first. `text/plain` is what some clients ask for that read JSON. */
+/**
+ * What each range stands for, the usual one first. `text/plain` is what some clients ask for that
+ * read JSON.
+ */
 const RANGES: ReadonlyMap<string, readonly Representation[]> = new Map([
   ['application/json', ['json']],
   ['application/xml', ['xml']],
@@ -86,9 +95,9 @@ const RANGES: ReadonlyMap<string, readonly Representation[]> = new Map([
 ]);
 
 /**
- * What a client wants its certificate written in, by the header Accept (RFC 9110, 12.5.1), read as leniently as old
- * clients need: `*; q=.2` stands for everything. Wanted most comes first; undefined when nothing is wanted that can be
- * given.
+ * What a client wants its certificate written in, by the header Accept (RFC 9110, 12.5.1), read as
+ * leniently as old clients need: `*; q=.2` stands for everything. Wanted most comes first;
+ * undefined when nothing is wanted that can be given.
  */
 export function wantedRepresentation(accept: string | undefined): Representation | undefined {
   if (accept === undefined || accept.trim() === '') return 'json';

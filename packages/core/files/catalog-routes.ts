@@ -68,7 +68,10 @@ export function fileChanges(options: Pick<FilesOptions, 'resources' | 'people' |
     return { mimeType };
   }
 
-  /** The tool may be set by whoever sees the file: devices that send it on say by it whether others find it. */
+  /**
+   * The tool may be set by whoever sees the file: devices that send it on say by it whether others
+   * find it.
+   */
   async function describe(c: AdminContext): Promise<Response> {
     const { caller } = c.env;
     const change = await changeOf(c);

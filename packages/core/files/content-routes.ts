@@ -19,8 +19,9 @@ export interface ByteRange {
 }
 
 /**
- * The header Range (RFC 9110, 14): one range of bytes; several at once are answered with the whole file. What is asked
- * for of a file of so many bytes; undefined: all of it; `unsatisfiable`: nothing of it.
+ * The header Range (RFC 9110, 14): one range of bytes; several at once are answered with the whole
+ * file. What is asked for of a file of so many bytes; undefined: all of it; `unsatisfiable`:
+ * nothing of it.
  */
 export function byteRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
   const [, first = '', last = ''] = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i.exec(header ?? '') ?? [];
@@ -119,7 +120,10 @@ export class ContentRoutes {
     return new Response(isEmpty ? null : this.#bytesOf(c, file, { from, length }), { status, headers });
   }
 
-  /** Read part by part, each when the reader has taken the one before: no connection to the database waits for a phone. */
+  /**
+   * Read part by part, each when the reader has taken the one before: no connection to the database
+   * waits for a phone.
+   */
   #bytesOf(c: AdminContext, { id, hash }: Resource, { from, length }: ByteRange): ReadableStream<Uint8Array> {
     const { caller, connection } = c.env;
     const leave = this.#downloads.enter(caller.username);

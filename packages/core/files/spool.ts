@@ -30,7 +30,10 @@ export interface SpoolOptions {
 
 /** What is left for everybody else. */
 const KEPT_FREE_BYTES = 256 * 1024 * 1024;
-/** File, table, write-ahead log, and the parts on their way: a file lies on the disk four times for a moment. */
+/**
+ * File, table, write-ahead log, and the parts on their way: a file lies on the disk four times for
+ * a moment.
+ */
 const COPIES = 4;
 /** The disk, or what the account may have of it. */
 const FULL = new Set(['ENOSPC', 'EDQUOT']);
@@ -60,7 +63,10 @@ export class Spool {
     throw noRoom();
   }
 
-  /** Rejects as the source does, or with a page: 413 beyond the limit, 408 when it comes too slowly, 503 without room. Then nothing is left. */
+  /**
+   * Rejects as the source does, or with a page: 413 beyond the limit, 408 when it comes too slowly,
+   * 503 without room. Then nothing is left.
+   */
   async receive(source: AsyncIterable<Uint8Array>): Promise<SpooledFile> {
     const path = join(this.#options.directory, randomUUID());
     const remove = (): Promise<void> => rm(path, { force: true });

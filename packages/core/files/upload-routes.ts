@@ -28,7 +28,10 @@ import type { FilesOptions } from './options.ts';
 import { contentUrl, toMetadataView, textJson } from './file-views.ts';
 import { type Spool, type SpooledFile, tooLarge } from './spool.ts';
 
-/** The file in the body of an upload: the body itself, or one part of a form. Nothing of it is kept in memory. */
+/**
+ * The file in the body of an upload: the body itself, or one part of a form. Nothing of it is kept
+ * in memory.
+ */
 export interface Upload {
   file: SpooledFile;
   /** As the part of the form says; empty where it does not. */
@@ -51,7 +54,10 @@ export function isForm(contentType: string): boolean {
   return /^\s*multipart\//i.test(contentType);
 }
 
-/** The file of the first part of that name. Rejects with a CoreFault for what is no such form, and as `Spool.receive` does. */
+/**
+ * The file of the first part of that name. Rejects with a CoreFault for what is no such form, and
+ * as `Spool.receive` does.
+ */
 export async function readForm({ contentType, body }: UploadBody, spool: Spool): Promise<Upload> {
   const form = formOf(contentType);
   const taken: { upload?: Promise<Upload>; failure?: Error } = {};
@@ -133,7 +139,10 @@ export class UploadRoutes {
     ];
   }
 
-  /** Places of the groups that will see the file: those named, else all that the caller may send into. */
+  /**
+   * Places of the groups that will see the file: those named, else all that the caller may send
+   * into.
+   */
   async #placesOf(c: AdminContext): Promise<number[]> {
     const { caller } = c.env;
     const wanted = [...requestedAll(c, 'groups'), ...requestedAll(c, 'group')]

@@ -72,7 +72,10 @@ export function rowsAmong(
   return rows.toSorted((a, b) => a.group.bitpos - b.group.bitpos || a.direction.localeCompare(b.direction));
 }
 
-/** Only certificates with the key usage for channels switch groups: for others every group is always on. */
+/**
+ * Only certificates with the key usage for channels switch groups: for others every group is always
+ * on.
+ */
 function followed({ certificate }: CoreCaller): boolean {
   return certificate?.channels ?? true;
 }
@@ -107,7 +110,8 @@ export function contact({ username, callsign, clientUid, team, role, takClient, 
 }
 
 /**
- * The groups of people: as the directory shows them, kept for some seconds, and with directions as devices know them.
+ * The groups of people: as the directory shows them, kept for some seconds, and with directions as
+ * devices know them.
  */
 export interface PeopleGroupsOptions {
   directory: Pick<CoreDirectory, 'find'>;
@@ -168,9 +172,10 @@ const READS = '_READ';
 const WRITES = '_WRITE';
 
 /**
- * From the groups that the directory shows of a person to groups with directions, as devices know them. `prefix`
- * begins the names that are groups of the core (`core_`) and is not part of what devices see. A suffix `_READ`
- * receives only, `_WRITE` sends only. `never` names groups that give a role: they are no groups of the core.
+ * From the groups that the directory shows of a person to groups with directions, as devices know
+ * them. `prefix` begins the names that are groups of the core (`core_`) and is not part of what
+ * devices see. A suffix `_READ` receives only, `_WRITE` sends only. `never` names groups that give
+ * a role: they are no groups of the core.
  */
 export function membershipsOf(prefix: string, never: readonly string[] = []): MembershipsOf {
   const start = nameKey(prefix);

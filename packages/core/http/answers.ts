@@ -132,8 +132,9 @@ const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 const OWN_FETCH_SITES = new Set(['same-origin', 'none']);
 
 /**
- * No page of another site can make a browser change anything here. Whoever sends neither Origin nor Sec-Fetch-Site is
- * no browser, and is let through. True for a request of an unsafe method that a page of another site has caused.
+ * No page of another site can make a browser change anything here. Whoever sends neither Origin nor
+ * Sec-Fetch-Site is no browser, and is let through. True for a request of an unsafe method that a
+ * page of another site has caused.
  */
 export function isFromForeignSite(
   { method, headers, url }: Request,

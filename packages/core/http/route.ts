@@ -31,7 +31,10 @@ export const CORE_ROLES = [
   'ROLE_WEBTAK',
 ] as const satisfies readonly CoreRole[];
 
-/** The caller behind a client certificate: the name is its CN, the right its entry in the users file. */
+/**
+ * The caller behind a client certificate: the name is its CN, the right its entry in the users
+ * file.
+ */
 export function callerOf(certificate: ClientCertificate, users: Pick<UsersFile, 'roleOf'>): CoreCaller {
   return { username: certificate.commonName, by: 'certificate', role: users.roleOf(certificate), certificate };
 }

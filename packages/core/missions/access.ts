@@ -51,7 +51,9 @@ export class MissionAccess {
     this.#mayTry = rateLimit({ ...PASSWORD_RATE, now: options.now });
   }
 
-  /** Rejects with 404 for a mission that the caller does not see, with 410 for one that was deleted. */
+  /**
+   * Rejects with 404 for a mission that the caller does not see, with 410 for one that was deleted.
+   */
   async visit(c: AdminContext, key: MissionKey = missionKey(c)): Promise<Visit> {
     const sees = await visiblePlaces(c.env.caller, this.#options);
     const mission = await this.#reads.find(key, sees);
@@ -97,7 +99,10 @@ export class MissionAccess {
     throw new PageFault(429, 'Too many passwords tried. Try again in a minute.', { headers: { 'retry-after': '60' } });
   }
 
-  /** Groups for a mission of the caller: those that were asked for, else their own. Rejects with 403 for those of others. */
+  /**
+   * Groups for a mission of the caller: those that were asked for, else their own. Rejects with 403
+   * for those of others.
+   */
   async groupsFor(c: AdminContext, requests: readonly string[] | undefined): Promise<number[]> {
     const own = await sendingRows(c.env.caller, this.#options);
     const wanted = requests ?? [ANONYMOUS];
@@ -111,7 +116,10 @@ export class MissionAccess {
     return ascending(placesNamed(wanted, own));
   }
 
-  /** The stronger of the caller's own and that of the token that came with it; else what everybody has. */
+  /**
+   * The stronger of the caller's own and that of the token that came with it; else what everybody
+   * has.
+   */
   async #roleOf(c: AdminContext, mission: MissionWithGroups): Promise<MissionRole | undefined> {
     const { caller } = c.env;
     if (isAdmin(caller)) return 'MISSION_OWNER';

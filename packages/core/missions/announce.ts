@@ -139,8 +139,9 @@ function missionEvent(type: string, says: string, mission: Named, authorUid: str
 export type Audience = (mission: Pick<MissionWithGroups, 'id' | 'groups'>) => Promise<Subscription[]>;
 
 /**
- * Which devices hear of a mission: those that are subscribed, by the person who subscribed them, as long as that
- * person receives from one of its groups. Whoever gives the uid of another device is not taken for it.
+ * Which devices hear of a mission: those that are subscribed, by the person who subscribed them, as
+ * long as that person receives from one of its groups. Whoever gives the uid of another device is
+ * not taken for it.
  */
 export function audience(
   subscriptions: Pick<MissionSubscriptions, 'of'>,

@@ -22,8 +22,8 @@ import { toChangeView, toMissionView } from './mission-views.ts';
 const BATCH = { events: 200, bytes: 2_000_000 };
 
 /**
- * Stored events as one XML document, written as it is sent: it may be larger than what should be in memory. `<events>`
- * with every event of `wanted`; those that are gone meanwhile are left out.
+ * Stored events as one XML document, written as it is sent: it may be larger than what should be in
+ * memory. `<events>` with every event of `wanted`; those that are gone meanwhile are left out.
  */
 export function eventsDocument(
   events: Pick<MissionEvents, 'read'>,
@@ -197,7 +197,9 @@ export class ContentHandlers {
     this.#announce.contents(mission, await this.#hearers(mission), changes, author);
   }
 
-  /** What everybody who sees the mission may know of its contents: the notice goes to all of them. */
+  /**
+   * What everybody who sees the mission may know of its contents: the notice goes to all of them.
+   */
   async #seenByAll({ id, groups }: MissionWithGroups): Promise<MissionContents> {
     return this.#reads.contents(
       [id],

@@ -54,7 +54,10 @@ interface Posted {
 const KEPT_MS = 10_000;
 const MAX_NAMES = 500;
 const MAX_OPEN = 40;
-/** Additions at once: beyond that an event goes to who is subscribed, and its uid is added with a later one. */
+/**
+ * Additions at once: beyond that an event goes to who is subscribed, and its uid is added with a
+ * later one.
+ */
 const MAX_RUNNING = 50;
 /** After a failure nothing is tried for so long. */
 const REST_MS = 1_000;
@@ -62,8 +65,8 @@ const FULL_REPORTED_EVERY_MS = 60_000;
 const NOBODY: readonly StreamDevice[] = [];
 
 /**
- * Events that are sent to a mission on the stream: their uid becomes content of it, once; to whom they go is kept in
- * memory, so that a stream of positions costs no query each.
+ * Events that are sent to a mission on the stream: their uid becomes content of it, once; to whom
+ * they go is kept in memory, so that a stream of positions costs no query each.
  */
 export class KeptMissionPosts implements MissionPosts {
   readonly #options: MissionPostsOptions;
@@ -79,7 +82,10 @@ export class KeptMissionPosts implements MissionPosts {
     this.#open = new KeptAnswers<Posted>({ keptMs: KEPT_MS, most: MAX_OPEN, now: options.now });
   }
 
-  /** Rule `postsNeverFail`: an event is lost to the mission, not to the stream. The log says so once a failure. */
+  /**
+   * Rule `postsNeverFail`: an event is lost to the mission, not to the stream. The log says so once
+   * a failure.
+   */
   async post(to: MissionDestination, event: MissionPost, from: MissionSender): Promise<readonly StreamDevice[]> {
     const atMs = this.#options.now().getTime();
     if (this.#failedAtMs !== undefined && atMs >= this.#failedAtMs && atMs - this.#failedAtMs < REST_MS) return NOBODY;
@@ -128,7 +134,10 @@ export class KeptMissionPosts implements MissionPosts {
     return this.#missions.ask(`name ${wanted}`, () => this.#options.reads.named(wanted));
   }
 
-  /** Rule `fullMissionsGoOn`: what is beyond the limit is not added, and goes to who is subscribed all the same. */
+  /**
+   * Rule `fullMissionsGoOn`: what is beyond the limit is not added, and goes to who is subscribed
+   * all the same.
+   */
   async #addedUnlessFull(posted: Posted, addition: Addition): Promise<ContentChange> {
     try {
       return await this.#options.writes.addContent(posted.mission.id, addition);

@@ -84,7 +84,10 @@ function passwordMark({ passwordHash }: TokenMission): string {
     .slice(0, 16);
 }
 
-/** From `{data_dir}/mission-tokens.key`, which is made when it is missing. Throws a StackError that names the file. */
+/**
+ * From `{data_dir}/mission-tokens.key`, which is made when it is missing. Throws a StackError that
+ * names the file.
+ */
 export function readMissionTokenKey(dataDir: string): Uint8Array {
   const digits = readOrMakeRandom({
     path: join(dataDir, 'mission-tokens.key'),
@@ -101,8 +104,9 @@ const MAX_PASSWORD_CHARACTERS = 256;
 const FORM = /^scrypt:16384:([0-9a-f]{32}):([0-9a-f]{64})$/;
 
 /**
- * Passwords of missions: scrypt, each with a salt of its own. A release keeps bcrypt; nothing but the server reads
- * them. One after the other: each takes some 50 ms of a thread beside the event loop, and 16 MB. Ask a rate before.
+ * Passwords of missions: scrypt, each with a salt of its own. A release keeps bcrypt; nothing but
+ * the server reads them. One after the other: each takes some 50 ms of a thread beside the event
+ * loop, and 16 MB. Ask a rate before.
  */
 export class MissionPasswords {
   readonly #inLine = serialize();

@@ -184,7 +184,10 @@ export class MissionHandlers {
     return this.#answered([shown]);
   }
 
-  /** What others have sent is not theirs to delete: of a file it is known whose it is, of an event it is not. */
+  /**
+   * What others have sent is not theirs to delete: of a file it is known whose it is, of an event
+   * it is not.
+   */
   async #removeContents(c: AdminContext, { mission, sees }: Visit): Promise<void> {
     const { caller } = c.env;
     const submitter = isAdmin(caller) ? undefined : caller.username;

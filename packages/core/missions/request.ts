@@ -75,7 +75,9 @@ export async function missionRequest(c: AdminContext): Promise<MissionRequest> {
   return { draft, password, groups };
 }
 
-/** Corners may be emptied; an empty list of groups says as little as an empty `group` in the query. */
+/**
+ * Corners may be emptied; an empty list of groups says as little as an empty `group` in the query.
+ */
 function isReported([name, value]: [string, unknown]): boolean {
   return value !== null && !(name === 'groups' && Array.isArray(value) && value.length === 0);
 }
@@ -215,7 +217,9 @@ function pairsOf(given: string[] | undefined): string[] | undefined {
   return all.length === 0 ? undefined : all;
 }
 
-/** Undefined without a body. A body that is no JSON is what a release takes for a mission package. */
+/**
+ * Undefined without a body. A body that is no JSON is what a release takes for a mission package.
+ */
 async function jsonBody<T>(c: AdminContext, schema: z.ZodType<T>): Promise<T | undefined> {
   const body = await readText(c);
   if (body.trim() === '') return undefined;

@@ -78,7 +78,10 @@ export class SubscriptionHandlers {
     const token = found.token ?? undefined;
     return wrapped(LONG_TYPE, toSubscriptionView(found, token === undefined ? {} : { token }), this.#options.nodeId);
   };
-  /** Only those that are in it already get another role; nobody gives away the last owner by a slip of the finger. */
+  /**
+   * Only those that are in it already get another role; nobody gives away the last owner by a slip
+   * of the finger.
+   */
   readonly setRole = async (c: AdminContext): Promise<Response> => {
     const role = roleDemanded(c);
     const clientUid = reportedUid(c, 'clientUid');
@@ -178,7 +181,10 @@ export function listHandlers(options: MissionApiOptions) {
     };
   }
 
-  /** With their contents, as far as the answer may hold them, and no password guards them; `messages` says what was left out. */
+  /**
+   * With their contents, as far as the answer may hold them, and no password guards them;
+   * `messages` says what was left out.
+   */
   async function answer(c: AdminContext, found: readonly Mission[], more: boolean): Promise<Response> {
     const isOpen = ({ passwordHash }: Mission): boolean => passwordHash === null || isAdmin(c.env.caller);
     const ids = found.filter(isOpen).map(({ id }) => id);

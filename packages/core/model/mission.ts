@@ -159,7 +159,10 @@ export interface Resource {
   sizeBytes: number;
 }
 
-/** How much of everything: what one phone sends by accident must not fill the database, nor an answer the memory. */
+/**
+ * How much of everything: what one phone sends by accident must not fill the database, nor an
+ * answer the memory.
+ */
 export const MISSION_LIMITS = {
   /** Characters. */
   name: 255,
@@ -185,7 +188,9 @@ export const MISSION_LIMITS = {
   contentsListed: 20_000,
 } as const;
 
-/** Changes that one person may make at once, and how many more each second. Admins are not counted. */
+/**
+ * Changes that one person may make at once, and how many more each second. Admins are not counted.
+ */
 export const CHANGE_RATE = { burst: 600, perSecond: 10 } as const;
 /** Passwords that one person may try. */
 export const PASSWORD_RATE = { burst: 10, perSecond: 0.2 } as const;

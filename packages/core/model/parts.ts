@@ -28,11 +28,17 @@ export interface CertificateRecord {
 
 export type CertificateSelection = 'all' | 'active' | 'replaced' | 'expired' | 'revoked';
 
-/** The certificates that the core knows. Every call rejects with an AppError `unavailable` when the database is away. */
+/**
+ * The certificates that the core knows. Every call rejects with an AppError `unavailable` when the
+ * database is away.
+ */
 export interface CertificateStore {
   /** Kept for good when it resolves. */
   add(signed: SignedCertificate, from: { creator: string; clientUid: string }, now: Date): Promise<CertificateRecord>;
-  /** Sorted by clientUid, then id. `active`: the newest issue of each clientUid and name, revoked and expired ones too. */
+  /**
+   * Sorted by clientUid, then id. `active`: the newest issue of each clientUid and name, revoked
+   * and expired ones too.
+   */
   list(selection: CertificateSelection, now: Date, username?: string): Promise<CertificateRecord[]>;
   byHash(hash: string): Promise<CertificateRecord | undefined>;
   /** Those that exist, in the order of the ids. */
@@ -47,12 +53,15 @@ export interface Revocations {
   /** By the serial number of a certificate of our CA. Asked at every handshake: no I/O. */
   isRevoked(serial: string): boolean;
   /**
-   * Recorded, refused from now on, its live connections ended, in the list: in this order, each before the next; one
-   * revocation at a time. What a crash leaves undone is done at the next start. Resolves with the row. `except` is the
-   * socket that the request came by: it may still carry the answer, and nothing after it.
+   * Recorded, refused from now on, its live connections ended, in the list: in this order, each
+   * before the next; one revocation at a time. What a crash leaves undone is done at the next
+   * start. Resolves with the row. `except` is the socket that the request came by: it may still
+   * carry the answer, and nothing after it.
    */
   revoke(record: CertificateRecord, options?: { except?: object | undefined }): Promise<CertificateRecord>;
-  /** Takes in what the table and the files say, and writes the list anew: at start and every day. */
+  /**
+   * Takes in what the table and the files say, and writes the list anew: at start and every day.
+   */
   refresh(): Promise<RevocationListTimes>;
   /** Of the list that was written last; undefined while one that has to be written could not be. */
   listTimes(): RevocationListTimes | undefined;
@@ -100,11 +109,17 @@ export type CoreRole = 'ROLE_ADMIN' | 'ROLE_READONLY' | 'ROLE_ANONYMOUS' | 'ROLE
 
 /** UserAuthenticationFile.xml: rights of certificates. Read again when the file changes. */
 export interface UsersFile {
-  /** By fingerprint (`AA:BB:…`), else by the name of an entry that has none; ROLE_ANONYMOUS without an entry. */
+  /**
+   * By fingerprint (`AA:BB:…`), else by the name of an entry that has none; ROLE_ANONYMOUS without
+   * an entry.
+   */
   roleOf(certificate: Pick<ClientCertificate, 'hash' | 'commonName'>): CoreRole;
   /** Adds or replaces the entry of that name; what else stands in the file stays as it is. */
   grant(entry: { identifier: string; fingerprint: string; role: CoreRole }): void;
-  /** Removes every entry of that name, without regard to case; what else stands in the file stays as it is. */
+  /**
+   * Removes every entry of that name, without regard to case; what else stands in the file stays as
+   * it is.
+   */
   cancel(identifier: string): void;
 }
 
@@ -139,7 +154,10 @@ export interface Membership {
   direction: GroupDirection;
 }
 
-/** From what the directory says of a person to groups with directions; none for somebody whom it does not know. */
+/**
+ * From what the directory says of a person to groups with directions; none for somebody whom it
+ * does not know.
+ */
 export type MembershipsOf = (entry: Pick<DirectoryEntry, 'groups'> | undefined) => Membership[];
 
 /** A row of the table `groups`. */
@@ -184,24 +202,35 @@ export interface Arrival {
   clientAddress: string;
   /** Of a port that asks for certificates. */
   known: KnownCertificate | undefined;
-  /** A connection at work is never closed for another one; a new one is at work until it says otherwise. */
+  /**
+   * A connection at work is never closed for another one; a new one is at work until it says
+   * otherwise.
+   */
   busy(): void;
   idle(): void;
 }
 
-/** What is in force. A change is in its file when the call returns; throws a StackError when it cannot be written. */
+/**
+ * What is in force. A change is in its file when the call returns; throws a StackError when it
+ * cannot be written.
+ */
 export interface Retention {
   /** In days. */
   policy(): RetentionPolicy;
   /** Takes the given keys in; what they hold was checked. */
   changePolicy(given: Partial<RetentionPolicy>): RetentionPolicy;
-  /** Resources with one of these keywords are kept for ever, unless they are in a mission that goes: they go with it. */
+  /**
+   * Resources with one of these keywords are kept for ever, unless they are in a mission that goes:
+   * they go with it.
+   */
   exemptKeywords(): readonly string[];
   /** Quartz, or `-`. */
   schedule(): string;
   /** False, and nothing changed, when it is no schedule. */
   changeSchedule(text: string): boolean;
-  /** The first of these two files that says something else than what is in force; undefined: none. */
+  /**
+   * The first of these two files that says something else than what is in force; undefined: none.
+   */
   edited(): string | undefined;
   archive(): ArchiveSettings;
   changeArchive(given: Partial<ArchiveSettings>): ArchiveSettings;

@@ -4,13 +4,22 @@ import type { Duplex } from 'node:stream';
 import type { Log } from '@holdfast/kit/log';
 import type { Arrival, ClientCertificate, Membership, Subscriptions } from './parts.ts';
 
-/** From bytes of a connection to whole events, in one of both framings. Holds what is not yet whole: at most one event. */
+/**
+ * From bytes of a connection to whole events, in one of both framings. Holds what is not yet whole:
+ * at most one event.
+ */
 export interface FrameReader {
   /** Takes in what came; the reader may keep the chunk until the frames in it are read. */
   push(chunk: Buffer): void;
-  /** The next whole event, a view that is good until the next `push`; undefined when more bytes are needed. Throws a StreamFault. */
+  /**
+   * The next whole event, a view that is good until the next `push`; undefined when more bytes are
+   * needed. Throws a StreamFault.
+   */
   next(): Buffer | undefined;
-  /** What was pushed and is no part of an event that was handed out: for the framing that comes after this one. */
+  /**
+   * What was pushed and is no part of an event that was handed out: for the framing that comes
+   * after this one.
+   */
   rest(): Buffer;
   /** Bytes of an event that is not yet whole. */
   readonly heldBytes: number;
@@ -42,8 +51,9 @@ export interface CotPoint {
 }
 
 /**
- * One event of the stream: well-formed, with uid, type and a point of finite numbers. It lies in the bytes it was read from:
- * whoever needs it after the turn in which it came takes out texts, not the event. Cheap: only what is asked for is decoded.
+ * One event of the stream: well-formed, with uid, type and a point of finite numbers. It lies in
+ * the bytes it was read from: whoever needs it after the turn in which it came takes out texts, not
+ * the event. Cheap: only what is asked for is decoded.
  */
 export interface CotEvent {
   readonly uid: string;
@@ -59,7 +69,10 @@ export interface CotEvent {
   readonly start: string | undefined;
   readonly stale: string | undefined;
   readonly point: CotPoint;
-  /** First child of `<detail>` of that name; undefined where there is none. Finding none costs nearly nothing. */
+  /**
+   * First child of `<detail>` of that name; undefined where there is none. Finding none costs
+   * nearly nothing.
+   */
   detail(name: string): CotElement | undefined;
 }
 
@@ -71,7 +84,10 @@ export interface Stamp {
   tag: string;
 }
 
-/** An event as receivers get it: time and flow tag of the server, no `<marti>`. Good as long as its event. */
+/**
+ * An event as receivers get it: time and flow tag of the server, no `<marti>`. Good as long as its
+ * event.
+ */
 export interface Delivery {
   /** An upper bound for `writeXml`. */
   readonly maxXmlBytes: number;
@@ -79,7 +95,10 @@ export interface Delivery {
   writeXml(target: Buffer, at: number): number;
   /** Header and TakMessage; made once. */
   protobuf(): Buffer;
-  /** The whole `<detail>…</detail>` element as the archive keeps it; `<detail/>` when the event has none. */
+  /**
+   * The whole `<detail>…</detail>` element as the archive keeps it; `<detail/>` when the event has
+   * none.
+   */
   detail(): string;
 }
 
@@ -126,7 +145,10 @@ export interface ArchivedEvent {
   /** The whole element, as delivered. */
   detail: string;
   receivedAtMs: number;
-  /** Places of the groups it went to, ascending: the same array again and again for the same audience. */
+  /**
+   * Places of the groups it went to, ascending: the same array again and again for the same
+   * audience.
+   */
   places: readonly number[];
   chat?: ChatFields;
 }
@@ -135,8 +157,8 @@ export interface ArchivedEvent {
 export interface Archive {
   store(event: ArchivedEvent): void;
   /**
-   * The database takes events more slowly than they come, and this sender has an even share or more of what waits: they rest
-   * until `onRoom`. False while it takes none at all.
+   * The database takes events more slowly than they come, and this sender has an even share or more
+   * of what waits: they rest until `onRoom`. False while it takes none at all.
    */
   isFullFor(sender: string): boolean;
   /** Called each time after it has become false for everybody. */
@@ -150,7 +172,10 @@ export interface ArchiveCounts {
   waiting: number;
   capacity: number;
   stored: number;
-  /** Dates missing or unreadable: not stored, as in a release; or a number or text that no row takes. */
+  /**
+   * Dates missing or unreadable: not stored, as in a release; or a number or text that no row
+   * takes.
+   */
   skipped: number;
   lost: number;
 }
@@ -167,7 +192,10 @@ export interface Presence {
   places: readonly number[];
 }
 
-/** Writes `client_endpoint` and its events, in the order of the calls, behind the stream's back: nothing here throws or waits. */
+/**
+ * Writes `client_endpoint` and its events, in the order of the calls, behind the stream's back:
+ * nothing here throws or waits.
+ */
 export interface PresenceLog {
   came(who: Presence, at: Date): void;
   went(who: Presence, at: Date): void;
@@ -179,7 +207,10 @@ export interface MissionDestination {
   guid: string | undefined;
 }
 
-/** A device of a person. Anybody may give the uid of another's device: it counts together with its person only. */
+/**
+ * A device of a person. Anybody may give the uid of another's device: it counts together with its
+ * person only.
+ */
 export interface StreamDevice {
   clientUid: string;
   username: string;
@@ -188,8 +219,9 @@ export interface StreamDevice {
 /** What the stream asks of the missions. */
 export interface MissionPosts {
   /**
-   * An event was sent to a mission: its uid becomes content of it, if whoever sends may write there. Resolves with the
-   * devices that are subscribed, to which it goes; with none when there is no such mission or it may not be written.
+   * An event was sent to a mission: its uid becomes content of it, if whoever sends may write
+   * there. Resolves with the devices that are subscribed, to which it goes; with none when there is
+   * no such mission or it may not be written.
    */
   post(destination: MissionDestination, event: MissionPost, from: MissionSender): Promise<readonly StreamDevice[]>;
 }
@@ -227,8 +259,8 @@ export interface PlacedMembership extends Membership {
 /** The groups of a person as the stream needs them. */
 export interface StreamGroups {
   /**
-   * Memberships that are switched on, with their places; `closed` for an account that the directory knows and that is not
-   * active. Rejects with an AppError when directory or database are away.
+   * Memberships that are switched on, with their places; `closed` for an account that the directory
+   * knows and that is not active. Rejects with an AppError when directory or database are away.
    */
   of(certificate: ClientCertificate): Promise<readonly PlacedMembership[] | 'closed'>;
   /** What is asked next is asked of the directory. */
@@ -260,7 +292,10 @@ export interface CoreStream extends Subscriptions, StreamNotices {
   accepted(arrival: StreamArrival): void;
   /** Takes the groups of those people anew. `clientUid` is the device that has switched them. */
   regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void>;
-  /** To all who are connected now, whatever their groups, and to no table. Returns how many they are; waits for nobody. */
+  /**
+   * To all who are connected now, whatever their groups, and to no table. Returns how many they
+   * are; waits for nobody.
+   */
   toEverybody(event: ServerEvent): number;
   counts(): StreamCounts;
   /** Ends every connection with a disconnect notice in the tables. */
@@ -292,7 +327,10 @@ export interface StreamLimits {
   regroupEveryMs: number;
 }
 
-/** Ends the connection that it came by, and nothing else. The message is for the log: no bytes of the client in it. */
+/**
+ * Ends the connection that it came by, and nothing else. The message is for the log: no bytes of
+ * the client in it.
+ */
 export class StreamFault extends Error {
   constructor(message: string) {
     super(message);

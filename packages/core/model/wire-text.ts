@@ -15,7 +15,10 @@ export function readCotTime(text: string | undefined): number | undefined {
   return Number.isNaN(value) ? undefined : value;
 }
 
-/** Milliseconds since 1970 of `2026-11-22T05:30:00Z` and `2026-11-22T05:30:00.123Z`, of any month's first 28 days; undefined for all else. */
+/**
+ * Milliseconds since 1970 of `2026-11-22T05:30:00Z` and `2026-11-22T05:30:00.123Z`, of any month's
+ * first 28 days; undefined for all else.
+ */
 export function usualCotTime(text: string): number | undefined {
   const { length } = text;
   if ((length !== 20 && length !== 24) || text[length - 1] !== 'Z') return undefined;

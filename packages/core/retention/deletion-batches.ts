@@ -36,8 +36,9 @@ export const MISSION_PACKAGE = 'missionpackage';
 export const KEPT_MISSIONS: readonly string[] = ['exchecktemplates', 'citrap'];
 
 /**
- * Of the whole transaction: the index by time, whatever the statistics say. `plan_cache_mode` must stay as it is: with plans made
- * anew for each value, the look for rows that point at an event takes five times as long.
+ * Of the whole transaction: the index by time, whatever the statistics say. `plan_cache_mode` must
+ * stay as it is: with plans made anew for each value, the look for rows that point at an event
+ * takes five times as long.
  */
 export async function asBatch(tx: Tx): Promise<void> {
   await tx`
@@ -46,8 +47,8 @@ export async function asBatch(tx: Tx): Promise<void> {
 }
 
 /**
- * Ids of events or chat, read many at once: of rows with the same moment all are read to find the first, which must not be so
- * for each batch.
+ * Ids of events or chat, read many at once: of rows with the same moment all are read to find the
+ * first, which must not be so for each batch.
  */
 export interface Page {
   ids: string[];
@@ -118,7 +119,10 @@ export function deleteLegacyChat(tx: Tx, ids: readonly string[]): Promise<Batch>
   return deleteWithReferences(tx, ids, tx`true`);
 }
 
-/** Of these, without those that another mission has by now, or this one no more; none when it is invite-only by now. */
+/**
+ * Of these, without those that another mission has by now, or this one no more; none when it is
+ * invite-only by now.
+ */
 export function deleteMissionEvents(tx: Tx, mission: number, ids: readonly string[]): Promise<Batch> {
   const isHeld = tx`EXISTS (SELECT FROM mission_uid u WHERE u.uid = r.uid AND u.mission_id = ${mission})`;
   return deleteWithReferences(
@@ -141,7 +145,9 @@ export async function deleteChat(tx: Tx, ids: readonly string[]): Promise<Batch>
   return { ...row, scanned: ids.length, next: undefined };
 }
 
-/** The events with what points at them: foreign keys are looked at when the whole statement is done. */
+/**
+ * The events with what points at them: foreign keys are looked at when the whole statement is done.
+ */
 async function deleteWithReferences(tx: Tx, ids: readonly string[], isExpired: postgres.Fragment): Promise<Batch> {
   const [row] = await tx<[Freed]>`
     WITH doomed AS MATERIALIZED (

@@ -87,7 +87,10 @@ export class Deletion {
     this.#pacer = new Pacer(options.latencies);
   }
 
-  /** Resolves with what went wrong in single types. Rejects with RunStopped, TooManyRows, RunTaken, or the database away. */
+  /**
+   * Resolves with what went wrong in single types. Rejects with RunStopped, TooManyRows, RunTaken,
+   * or the database away.
+   */
   async run(): Promise<string[]> {
     const errors: string[] = [];
     this.#withIndexes = await this.#retry(() => indexShares(this.#options.run));
@@ -293,7 +296,10 @@ export class Deletion {
   }
 }
 
-/** How much larger each table is with its indexes: what a row frees. A table of a few pages tells nothing of that. */
+/**
+ * How much larger each table is with its indexes: what a row frees. A table of a few pages tells
+ * nothing of that.
+ */
 async function indexShares(run: RunSql): Promise<IndexShares> {
   const [row] = await run(
     (sql) => sql<[IndexShares]>`

@@ -13,7 +13,10 @@ import { KEPT_MISSIONS, MISSION_PACKAGE } from './deletion-batches.ts';
 /** The one who orders has read the clock before us. */
 const TOLERANCE_MS = 1_000;
 
-/** The limits, as they are kept; throws a CoreFault `invalid` that names the type. `now` is the clock of the database. */
+/**
+ * The limits, as they are kept; throws a CoreFault `invalid` that names the type. `now` is the
+ * clock of the database.
+ */
 export function orderedLimits(request: RetentionLimits, policy: RetentionPolicy, now: Date): RetentionLimits {
   const limits: RetentionLimits = {};
   for (const type of RETAINED) {
@@ -29,7 +32,10 @@ export function orderedLimits(request: RetentionLimits, policy: RetentionPolicy,
   return limits;
 }
 
-/** What of a type the policy keeps that is older than `limit`, for a run of `asOf`; undefined: nothing. */
+/**
+ * What of a type the policy keeps that is older than `limit`, for a run of `asOf`; undefined:
+ * nothing.
+ */
 export function formatKept(type: Retained, limit: Date, policy: RetentionPolicy, asOf: Date): string | undefined {
   const days = policy[type];
   if (days === null) return `the policy keeps ${type} for ever`;
@@ -45,8 +51,8 @@ function invalid(why: string): CoreFault {
 const COUNTED_WITHIN_MS = 2_000;
 
 /**
- * How many rows a run will delete in all, counted beforehand where that is quick. Undefined where one of the counts
- * took too long.
+ * How many rows a run will delete in all, counted beforehand where that is quick. Undefined where
+ * one of the counts took too long.
  */
 export async function expectedRows(
   run: RunSql,

@@ -55,8 +55,9 @@ const KEPT = 15;
 const USUAL_MS = 3;
 
 /**
- * How fast a run of retention may go: inserts come first. A slow reaction doubles the pause and halves the batch, a
- * good one takes both back slowly; a batch that took long makes the next one smaller, whatever the inserts say.
+ * How fast a run of retention may go: inserts come first. A slow reaction doubles the pause and
+ * halves the batch, a good one takes both back slowly; a batch that took long makes the next one
+ * smaller, whatever the inserts say.
  */
 export class Pacer {
   readonly #latencies: Latencies;
@@ -114,8 +115,8 @@ const MAX_KEPT = 64;
 const ROWS_OF_TWICE = 100;
 
 /**
- * What the archive's own writes take, measured as they happen: by it a run of retention sees whether it is in their
- * way.
+ * What the archive's own writes take, measured as they happen: by it a run of retention sees
+ * whether it is in their way.
  */
 export class InsertLatencies implements Latencies {
   readonly #steadyMs: () => number;

@@ -4,7 +4,10 @@ import type postgres from 'postgres';
 import { KeptAnswers } from '../http/kept-answers.ts';
 import type { CertificateRecord, CertificateSelection, CertificateStore } from '../model/parts.ts';
 
-/** Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server does not answer. */
+/**
+ * Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server
+ * does not answer.
+ */
 export type RunSql = <T>(use: (sql: postgres.Sql) => Promise<T>) => Promise<T>;
 
 export function certificateStore(run: RunSql): CertificateStore {
@@ -62,7 +65,10 @@ function columns(sql: postgres.Sql): postgres.Fragment {
     ${finite(sql, 'expiration_date')} AS "expirationDate", ${finite(sql, 'revocation_date')} AS "revocationDate", token`;
 }
 
-/** Somebody may write `infinity` by hand, which no date of JavaScript and no revocation list can say. */
+/**
+ * Somebody may write `infinity` by hand, which no date of JavaScript and no revocation list can
+ * say.
+ */
 function finite(sql: postgres.Sql, column: 'expiration_date' | 'revocation_date'): postgres.Fragment {
   return sql`CASE WHEN ${sql(column)} IS NOT NULL
     THEN least(greatest(${sql(column)}, '1970-01-01Z'), '9999-12-31Z') END`;
@@ -93,8 +99,8 @@ function existing(row: CertificateRecord | undefined): CertificateRecord {
 }
 
 /**
- * Lists of certificates, kept until something is issued or revoked. Deleting rows does not clear them, as with a
- * release.
+ * Lists of certificates, kept until something is issued or revoked. Deleting rows does not clear
+ * them, as with a release.
  */
 export interface CertificateLists {
   list(selection: CertificateSelection, username?: string): Promise<CertificateRecord[]>;

@@ -16,7 +16,10 @@ export interface CotRow {
   ids: readonly string[];
 }
 
-/** Rejects with an AppError `unavailable` when the database is away, with PostgreSQL's own error when it refuses a row. */
+/**
+ * Rejects with an AppError `unavailable` when the database is away, with PostgreSQL's own error
+ * when it refuses a row.
+ */
 export interface CotWriter {
   /** The next ids, ascending. */
   ids(count: number): Promise<string[]>;
@@ -45,7 +48,10 @@ export function cotWriter(run: RunSql, vectors: GroupVectors): CotWriter {
     return result.count;
   }
 
-  /** The event once, and a row for each of its recipients: the detail of a chat to many is not sent many times. */
+  /**
+   * The event once, and a row for each of its recipients: the detail of a chat to many is not sent
+   * many times.
+   */
   async function writeChat(rows: readonly CotRow[], again: boolean): Promise<number> {
     const text = fieldRows(rows.map((row, place) => chatFields(row, place, vectors)));
     const recipients = fieldRows(rows.flatMap((row, place) => recipientFields(row, place)));

@@ -14,7 +14,10 @@ export const MAX_GROUPS = 32_768;
 export interface GroupStore {
   /** Every group that was ever seen, sorted by name. */
   list(): Promise<KnownGroup[]>;
-  /** The groups of those names, in any order; one that is new gets the next place, the same for all who ask at once. */
+  /**
+   * The groups of those names, in any order; one that is new gets the next place, the same for all
+   * who ask at once.
+   */
   ensure(names: readonly string[]): Promise<KnownGroup[]>;
 }
 
@@ -92,8 +95,8 @@ const MAX_REMEMBERED = 10_000;
 const MAX_KEY_LENGTH = 1_000;
 
 /**
- * The table `group_vector`: each set of groups once, at its full length. Rows of events copy their vector from there,
- * already compressed: some 60 bytes instead of 4 KB.
+ * The table `group_vector`: each set of groups once, at its full length. Rows of events copy their
+ * vector from there, already compressed: some 60 bytes instead of 4 KB.
  */
 export class GroupVectors {
   readonly #run: RunSql;
@@ -114,7 +117,10 @@ export class GroupVectors {
     return key;
   }
 
-  /** Makes sure that those sets have their rows. Rejects with an AppError `unavailable` when the database is away. */
+  /**
+   * Makes sure that those sets have their rows. Rejects with an AppError `unavailable` when the
+   * database is away.
+   */
   async ensure(sets: Iterable<readonly number[]>): Promise<void> {
     const missing = new Map<string, readonly number[]>();
     for (const places of sets) {

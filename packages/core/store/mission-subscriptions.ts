@@ -24,12 +24,18 @@ export interface MissionSubscriptions {
   byUid(missionId: number, uid: string): Promise<MissionSubscription | undefined>;
   /** The strongest role that this person has in the mission by any of their devices. */
   roleOf(missionId: number, username: string): Promise<MissionRole | undefined>;
-  /** Whoever was subscribed before keeps the role. Rejects with a CoreFault `conflict` for too many devices of one person. */
+  /**
+   * Whoever was subscribed before keeps the role. Rejects with a CoreFault `conflict` for too many
+   * devices of one person.
+   */
   subscribe(missionId: number, device: Device, role: MissionRole, now: Date): Promise<MissionSubscription>;
   setToken(missionId: number, uid: string, token: string): Promise<void>;
   /** `forget` takes the role away too. */
   unsubscribe(missionId: number, subject: Pick<Device, 'clientUid'> & Partial<Device>, forget: boolean): Promise<void>;
-  /** Whose role it is now. Rejects with a CoreFault `conflict` when that would take away the last owner. */
+  /**
+   * Whose role it is now. Rejects with a CoreFault `conflict` when that would take away the last
+   * owner.
+   */
   setRole(missionId: number, recipient: Partial<Device>, role: MissionRole): Promise<Device[]>;
 }
 

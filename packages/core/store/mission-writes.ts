@@ -31,8 +31,9 @@ export interface MadeMission {
 }
 
 /**
- * Rejects with an AppError `unavailable` when the database is away, and with a CoreFault: `not found` for a mission that has
- * gone meanwhile or a file that is not there, `conflict` for what is beyond the limits.
+ * Rejects with an AppError `unavailable` when the database is away, and with a CoreFault: `not
+ * found` for a mission that has gone meanwhile or a file that is not there, `conflict` for what is
+ * beyond the limits.
  */
 export interface MissionWrites {
   /** Undefined when there is one of that name already. */
@@ -51,8 +52,8 @@ export interface MissionWrites {
   setKeywords(id: number, keywords: readonly string[], now: Date): Promise<void>;
   removeKeyword(id: number, keyword: string, now: Date): Promise<void>;
   /**
-   * The mission with all that hangs on it; files and events stay. False when it was gone already. `also` is done in the same
-   * transaction when it was not.
+   * The mission with all that hangs on it; files and events stay. False when it was gone already.
+   * `also` is done in the same transaction when it was not.
    */
   remove(
     mission: Pick<Mission, 'id' | 'name' | 'guid'>,
@@ -62,7 +63,10 @@ export interface MissionWrites {
   ): Promise<boolean>;
   /** One batch of the events of its uids that no other mission has. True: there may be more. */
   removeEvents(id: number): Promise<boolean>;
-  /** The same of its files, of those that somebody may see; of that submitter alone when it is given. */
+  /**
+   * The same of its files, of those that somebody may see; of that submitter alone when it is
+   * given.
+   */
   removeFiles(id: number, sees: Places, submitter?: string): Promise<boolean>;
 }
 
@@ -87,7 +91,10 @@ export async function lockedMission<T>(
   return result as T;
 }
 
-/** `changed` is called after everything but additions: whoever does not know of one only adds the same again. `runEvents`: of `eventTable`. */
+/**
+ * `changed` is called after everything but additions: whoever does not know of one only adds the
+ * same again. `runEvents`: of `eventTable`.
+ */
 export class StoredMissionWrites implements MissionWrites {
   readonly #run: RunSql;
   readonly #vectors: Pick<GroupVectors, 'ensure' | 'keyOf' | 'forget'>;

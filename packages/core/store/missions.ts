@@ -58,9 +58,15 @@ export interface MissionReads {
   count(query: MissionQuery): Promise<number>;
   /** As many as a mission may have, and nothing of what they say. */
   uids(missionId: number): Promise<string[]>;
-  /** At most `most` uids and as many files, by mission. With `detailsFor`: what the newest events that may be seen say. */
+  /**
+   * At most `most` uids and as many files, by mission. With `detailsFor`: what the newest events
+   * that may be seen say.
+   */
   contents(missionIds: readonly number[], most: number, detailsFor?: Places): Promise<MissionContents>;
-  /** The newest first; one more than may be shown when there are more. `detailsFor` as in `contents`. */
+  /**
+   * The newest first; one more than may be shown when there are more. `detailsFor` as in
+   * `contents`.
+   */
   changes(mission: Mission, window: ChangeWindow, detailsFor: Places): Promise<MissionChange[]>;
 }
 

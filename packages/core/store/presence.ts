@@ -13,17 +13,26 @@ export interface PresenceRow {
   id?: number;
 }
 
-/** Rejects with an AppError `unavailable` when the database is away, with PostgreSQL's own error when it refuses a row. */
+/**
+ * Rejects with an AppError `unavailable` when the database is away, with PostgreSQL's own error
+ * when it refuses a row.
+ */
 export interface PresenceStore {
   /** Ids of rows to come, ascending. */
   ids(count: number): Promise<number[]>;
-  /** All or none of the rows, which have their ids; `again`: those that are there already stay as they are. */
+  /**
+   * All or none of the rows, which have their ids; `again`: those that are there already stay as
+   * they are.
+   */
   write(rows: readonly PresenceRow[], again: boolean): Promise<void>;
   /** Whoever is still there by the tables, though nobody can be, has gone. */
   everybodyWent(at: Date): Promise<void>;
 }
 
-/** The five texts of a client are one entry of an index, which takes 2,704 bytes: three for each character. */
+/**
+ * The five texts of a client are one entry of an index, which takes 2,704 bytes: three for each
+ * character.
+ */
 const MAX_TEXT_LENGTH = 160;
 
 export function presenceStore(run: RunSql, vectors: GroupVectors): PresenceStore {
@@ -64,7 +73,8 @@ export function presenceStore(run: RunSql, vectors: GroupVectors): PresenceStore
     async write(rows, again) {
       if (again) vectors.forget();
       if ((await insert(rows)) === rows.length || again) return;
-      // A set of groups has lost its row, and its clients were left out: they find it the second time.
+      // A set of groups has lost its row, and its clients were left out: they find it the second
+      // time.
       vectors.forget();
       await insert(rows);
     },
@@ -145,8 +155,8 @@ export interface CoreDatabaseFacts {
 }
 
 /**
- * The tables of clients that were ever on the stream, and the counts of events: what the lists of the API show of
- * them.
+ * The tables of clients that were ever on the stream, and the counts of events: what the lists of
+ * the API show of them.
  */
 export function clientEndpoints(run: RunSql): ClientEndpoints {
   return {

@@ -6,7 +6,10 @@ import type { RunSql } from './certificates.ts';
 import { MAX_GROUPS, vectorText } from './groups.ts';
 import { visible } from './tables.ts';
 
-/** Of `resource` under that name. The size is known without reading the bytes; columns that are NULL are empty texts. */
+/**
+ * Of `resource` under that name. The size is known without reading the bytes; columns that are NULL
+ * are empty texts.
+ */
 export function resourceColumns(sql: postgres.ISql, table = 'resource'): postgres.Fragment {
   const of = (column: string): postgres.Fragment => sql`${sql(`${table}.${column}`)}`;
   const text = (column: string): postgres.Fragment => sql`coalesce(${of(column)}, '')`;
@@ -66,9 +69,15 @@ export interface ResourceStore {
   search(query: ResourceQuery, most: number): Promise<Resource[]>;
   list(query: ResourceQuery, page: ResourcePage): Promise<ListedResource[]>;
   count(query: ResourceQuery): Promise<number>;
-  /** Of each row of that hash that may be seen, and of whose submitter `submitter` is when it is given. Resolves with how many. */
+  /**
+   * Of each row of that hash that may be seen, and of whose submitter `submitter` is when it is
+   * given. Resolves with how many.
+   */
   change(query: ResourceQuery & { hash: string }, change: ResourceChange, submitter?: string): Promise<number>;
-  /** The rows, their bytes, and their places in missions; of `submitter` alone when it is given. Resolves with how many files. */
+  /**
+   * The rows, their bytes, and their places in missions; of `submitter` alone when it is given.
+   * Resolves with how many files.
+   */
   remove(query: ResourceQuery, submitter?: string): Promise<number>;
   /** So many bytes of a file, from the first (0); undefined when the file is gone. */
   bytes(id: number, from: number, length: number): Promise<Uint8Array | undefined>;
@@ -179,7 +188,10 @@ export function textsOf(sql: postgres.ISql, texts: readonly string[]): postgres.
   return sql`ARRAY(SELECT json_array_elements_text(${JSON.stringify(texts)}::text::json))::varchar[]`;
 }
 
-/** Names of the groups of a row of the page, as far as the caller may see them. A vector is unpacked once for all groups. */
+/**
+ * Names of the groups of a row of the page, as far as the caller may see them. A vector is unpacked
+ * once for all groups.
+ */
 function groupNames(sql: postgres.ISql, groups: ResourceQuery['groups']): postgres.Fragment {
   const own = groups === 'all' ? sql`true` : sql`g.bitpos = ANY (${`{${groups.join()}}`}::text::int[])`;
   return sql`coalesce((SELECT json_agg(g.name ORDER BY g.name COLLATE "C")
@@ -198,7 +210,10 @@ export interface NewResource extends Omit<Resource, 'id'> {
   altitude: number | null;
 }
 
-/** The bytes of a file, which are read once, in parts of at most so many. A part is good until the next one. */
+/**
+ * The bytes of a file, which are read once, in parts of at most so many. A part is good until the
+ * next one.
+ */
 export interface FileParts {
   parts(bytes: number): AsyncIterable<Uint8Array>;
 }
@@ -208,8 +223,9 @@ export interface ResourceWriter {
   /** A row of its own. */
   add(file: NewResource, source: FileParts): Promise<Resource>;
   /**
-   * The row of that hash, if one of these groups has one, with these groups and keywords added; else a new one: who has the
-   * same bytes learns nothing of the file of others, and changes nothing of it.
+   * The row of that hash, if one of these groups has one, with these groups and keywords added;
+   * else a new one: who has the same bytes learns nothing of the file of others, and changes
+   * nothing of it.
    */
   join(file: NewResource, source: FileParts): Promise<Resource>;
 }
@@ -220,8 +236,9 @@ const PART_BYTES = 384 * 1024;
 export const MAX_KEYWORDS = 64;
 
 /**
- * Files on their way into the table `resource`: in parts, so that the core never holds a whole one. `run` gives a
- * transaction minutes: of a large file, PostgreSQL puts the parts together in its memory.
+ * Files on their way into the table `resource`: in parts, so that the core never holds a whole one.
+ * `run` gives a transaction minutes: of a large file, PostgreSQL puts the parts together in its
+ * memory.
  */
 export function resourceWriter(run: RunSql): ResourceWriter {
   return {

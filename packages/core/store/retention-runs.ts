@@ -82,8 +82,8 @@ export class RetentionRunStore {
   }
 
   /**
-   * In the transaction that deletes: adds to what stands in the row, where a batch whose answer was lost may have come in late.
-   * Rejects with RunTaken.
+   * In the transaction that deletes: adds to what stands in the row, where a batch whose answer was
+   * lost may have come in late. Rejects with RunTaken.
    */
   async progress(tx: postgres.TransactionSql, id: string, add: (sofar: RunProgress) => RunProgress): Promise<void> {
     const [row] = await tx<CoreRetentionRun[]>`

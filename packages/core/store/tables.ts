@@ -6,8 +6,8 @@ import { AppError, codeOf } from '@holdfast/kit/app-error';
 import type { RunSql } from './certificates.ts';
 
 /**
- * A condition on a column of vectors; `all` sees rows of no group too. The rightmost bit of a vector is place 0. A stored
- * vector is unpacked once, not for each place.
+ * A condition on a column of vectors; `all` sees rows of no group too. The rightmost bit of a
+ * vector is place 0. A stored vector is unpacked once, not for each place.
  */
 export function visible(
   sql: postgres.ISql,
@@ -30,10 +30,10 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const RESTS_MS = 2_000;
 
 /**
- * The way of requests to the tables of events. One may be locked for minutes, by VACUUM FULL: on connections of their
- * own what waits for it keeps nothing else waiting, and once one has met the lock the next ones are refused for a
- * moment without trying. `run` gives up waiting for a lock well before its time is over. Rejects with EventsLocked
- * then.
+ * The way of requests to the tables of events. One may be locked for minutes, by VACUUM FULL: on
+ * connections of their own what waits for it keeps nothing else waiting, and once one has met the
+ * lock the next ones are refused for a moment without trying. `run` gives up waiting for a lock
+ * well before its time is over. Rejects with EventsLocked then.
  */
 export function eventTable(run: RunSql, steadyMs: () => number): RunSql {
   let untilMs = Number.NEGATIVE_INFINITY;
@@ -61,8 +61,9 @@ export async function unlessLocked<T>(whole: () => Promise<T>, without: () => Pr
 }
 
 /**
- * Rows as one text: the cheapest way into the database here, per row less than half of what a parameter for each value costs.
- * Fields and rows end with control characters that no XML has, so that nothing needs an escape.
+ * Rows as one text: the cheapest way into the database here, per row less than half of what a
+ * parameter for each value costs. Fields and rows end with control characters that no XML has, so
+ * that nothing needs an escape.
  */
 const FIELD = '\u001F';
 const ROW = '\u001D';
@@ -70,12 +71,18 @@ const NOTHING = '\u001E';
 // oxlint-disable-next-line no-control-regex -- NUL, which PostgreSQL does not take, and the three above
 const TAKEN = /[\u0000\u001D-\u001F]/g;
 
-/** How SQL takes them apart: `string_to_array(row, FIELD, NOTHING)` of each `string_to_table(text, ROW)`. */
+/**
+ * How SQL takes them apart: `string_to_array(row, FIELD, NOTHING)` of each `string_to_table(text,
+ * ROW)`.
+ */
 export const SEPARATORS = { field: FIELD, row: ROW, nothing: NOTHING } as const;
 
 export type Field = string | number | null | undefined;
 
-/** Every row has the same number of fields. A character that separates becomes U+FFFD, as a half of a pair does on its way. */
+/**
+ * Every row has the same number of fields. A character that separates becomes U+FFFD, as a half of
+ * a pair does on its way.
+ */
 export function fieldRows(rows: Iterable<readonly Field[]>): string {
   let text = '';
   let isFirst = true;
@@ -108,7 +115,10 @@ export interface Loss {
 export interface LossStore {
   /** A number for a row that is to come. */
   id(): Promise<number>;
-  /** Adds the row, or brings it up to date: written twice, it stands there once. Rows of long ago go. */
+  /**
+   * Adds the row, or brings it up to date: written twice, it stands there once. Rows of long ago
+   * go.
+   */
   save(loss: Loss): Promise<void>;
 }
 
@@ -134,8 +144,9 @@ export function lossStore(run: RunSql): LossStore {
 }
 
 /**
- * Tells cheaply whether anybody was revoked since the last look, by the core itself or by hand in the table. A text
- * that is another one as soon as a revocation date was set, changed or taken away.
+ * Tells cheaply whether anybody was revoked since the last look, by the core itself or by hand in
+ * the table. A text that is another one as soon as a revocation date was set, changed or taken
+ * away.
  */
 export async function revokedMark(run: RunSql): Promise<string> {
   const [row] = await run(

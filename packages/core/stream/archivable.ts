@@ -20,7 +20,10 @@ const MAX_INDEXED_LENGTH = 512;
 const MAX_TEXT_LENGTH = 64 * 1024 ** 2;
 /** What `numeric` would keep as hundreds of digits is no height. */
 const LARGEST_NUMBER = 1e15;
-/** Degrees; the index over points multiplies differences, which must not overflow, nor become too small (`SMALLEST`). */
+/**
+ * Degrees; the index over points multiplies differences, which must not overflow, nor become too
+ * small (`SMALLEST`).
+ */
 const LARGEST_DEGREES = 1e6;
 const SMALLEST = 1e-9;
 const MAX_RECIPIENTS = 1_000;
@@ -29,7 +32,10 @@ const MAX_COPIED = 1024 ** 2;
 /** About what the other members take in memory. */
 const FIXED_CHARACTERS = 200;
 
-/** Undefined when time, start or stale is no date, a number is beyond all measure, or uid or type are too long for an index. */
+/**
+ * Undefined when time, start or stale is no date, a number is beyond all measure, or uid or type
+ * are too long for an index.
+ */
 export function archivable(event: ArchivedEvent): Archivable | undefined {
   const { uid, type, point, detail, receivedAtMs } = event;
   const timeMs = instantOf(event.time);
@@ -89,7 +95,10 @@ function isTiny(degrees: number): boolean {
   return degrees !== 0 && Math.abs(degrees) < SMALLEST;
 }
 
-/** A hundredth of a hair's breadth from 0 is 0; recipients whose uid no device has are left out, as are those beyond the limit. */
+/**
+ * A hundredth of a hair's breadth from 0 is 0; recipients whose uid no device has are left out, as
+ * are those beyond the limit.
+ */
 function plain(event: ArchivedEvent, maxRecipients: number): ArchivedEvent {
   const { lat, lon } = event.point;
   const point = { ...event.point, lat: isTiny(lat) ? 0 : lat, lon: isTiny(lon) ? 0 : lon };

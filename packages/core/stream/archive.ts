@@ -12,7 +12,8 @@ import { Pauses, settle, WaitingLine } from './batches.ts';
 import { Losses, type UnwrittenLosses } from './losses.ts';
 
 /**
- * How much of what waits is whose. When there is too much of it, whoever has less than an even share need not rest.
+ * How much of what waits is whose. When there is too much of it, whoever has less than an even
+ * share need not rest.
  */
 export class Shares {
   readonly #shares = new Map<string, { events: number; characters: number }>();
@@ -45,12 +46,16 @@ export class Shares {
 }
 
 export interface ArchiveLimits {
-  /** Waiting at most; beyond either the oldest are lost. Characters as in the tables: two bytes of memory each at most. */
+  /**
+   * Waiting at most; beyond either the oldest are lost. Characters as in the tables: two bytes of
+   * memory each at most.
+   */
   maxEvents: number;
   maxCharacters: number;
   /**
-   * Senders rest from `highEvents` or `highCharacters` on, until it is a quarter of that. What an outage has left does not
-   * count, as long as it grows less and there is room: senders need not wait for the past.
+   * Senders rest from `highEvents` or `highCharacters` on, until it is a quarter of that. What an
+   * outage has left does not count, as long as it grows less and there is room: senders need not
+   * wait for the past.
    */
   highEvents: number;
   highCharacters: number;
@@ -59,7 +64,10 @@ export interface ArchiveLimits {
   batchCharacters: number;
   /** So long events are collected while there is no whole batch. */
   lagMs: number;
-  /** Between tries while the database takes nothing: the first, then twice as long each time up to the longest. */
+  /**
+   * Between tries while the database takes nothing: the first, then twice as long each time up to
+   * the longest.
+   */
   firstPauseMs: number;
   maxPauseMs: number;
 }
@@ -87,7 +95,10 @@ export interface ArchiveOptions {
 
 type Queued = Archivable & { ids: readonly string[] };
 
-/** Of what may wait at most: whatever it is, senders rest before the oldest are lost to a database that answers. */
+/**
+ * Of what may wait at most: whatever it is, senders rest before the oldest are lost to a database
+ * that answers.
+ */
 const NEARLY_FULL = 0.95;
 const ROOM_AGAIN = 0.9;
 /** A share of `high…`. */

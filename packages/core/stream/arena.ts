@@ -60,8 +60,8 @@ export class Blocks {
 }
 
 /**
- * Memory for what goes out, used again and again: the bytes of a turn are written into blocks, and a block is written
- * anew when no socket holds anything in it.
+ * Memory for what goes out, used again and again: the bytes of a turn are written into blocks, and
+ * a block is written anew when no socket holds anything in it.
  */
 export class Arena {
   private readonly blocks: Blocks;
@@ -103,7 +103,10 @@ export class Arena {
     return this.block.used;
   }
 
-  /** For one write. Three numbers for each range, ascending: from, to, and one of no meaning here; `bytes` of all together. */
+  /**
+   * For one write. Three numbers for each range, ascending: from, to, and one of no meaning here;
+   * `bytes` of all together.
+   */
   lend(ranges: readonly number[], bytes: number): Lent {
     const { block, blocks } = this;
     const from = ranges[0] ?? 0;
@@ -119,7 +122,9 @@ export class Arena {
     return lent;
   }
 
-  /** For good: whoever keeps it for long does not keep the block. Slow readers of the same share it. */
+  /**
+   * For good: whoever keeps it for long does not keep the block. Slow readers of the same share it.
+   */
   copied(from: number, to: number): Buffer {
     const key = from * 2 ** 24 + to;
     const known = this.copies.get(key);

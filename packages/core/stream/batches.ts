@@ -8,15 +8,19 @@ export interface Settling<T> {
   stored(batch: readonly T[]): void;
   /** The database refuses this one; why, without what a client wrote. */
   refused(item: T, reason: string): void;
-  /** It takes nothing at the moment. Resolves when it is time for another try; false when there will be none. */
+  /**
+   * It takes nothing at the moment. Resolves when it is time for another try; false when there will
+   * be none.
+   */
   unavailable(error: unknown): Promise<boolean>;
 }
 
 const TRIES_AS_A_WHOLE = 3;
 
 /**
- * Writes a batch: tried again while the database takes nothing, and cut in halves when it refuses a row, until the row is found,
- * or when it has failed a few times, since it may take too long as a whole. False when there was no other try.
+ * Writes a batch: tried again while the database takes nothing, and cut in halves when it refuses a
+ * row, until the row is found, or when it has failed a few times, since it may take too long as a
+ * whole. False when there was no other try.
  */
 export async function settle<T>(batch: readonly T[], to: Settling<T>, again = false): Promise<boolean> {
   for (let tries = 1; ; tries++) {
@@ -46,8 +50,9 @@ async function halves<T>(batch: readonly T[], to: Settling<T>): Promise<boolean>
 }
 
 /**
- * Classes of PostgreSQL's codes that speak of the server and not of a row: connection, transaction, rights and tables,
- * resources, locks, operator, system. What is unknown counts as a row's fault, or it would hold up all others for ever.
+ * Classes of PostgreSQL's codes that speak of the server and not of a row: connection, transaction,
+ * rights and tables, resources, locks, operator, system. What is unknown counts as a row's fault,
+ * or it would hold up all others for ever.
  */
 const OF_THE_SERVER = /^(08|25|28|3D|3F|40|42|53|55|57|58)[0-9A-Z]{3}$/;
 
@@ -68,7 +73,10 @@ function refusalOf(error: unknown): string {
 /** So many places that are empty already are given back at once. */
 const MAX_EMPTY = 4_096;
 
-/** A line of what waits to be stored, bounded by count and by characters: whoever has waited longest gives way. */
+/**
+ * A line of what waits to be stored, bounded by count and by characters: whoever has waited longest
+ * gives way.
+ */
 export class WaitingLine<T extends { characters: number }> {
   #items: (T | undefined)[] = [];
   #first = 0;
@@ -87,7 +95,10 @@ export class WaitingLine<T extends { characters: number }> {
     this.#characters += item.characters;
   }
 
-  /** From the front: at most `most`, and no more characters than that, but at least one when there is any. */
+  /**
+   * From the front: at most `most`, and no more characters than that, but at least one when there
+   * is any.
+   */
   take(most: number, maxCharacters: number): T[] {
     const taken: T[] = [];
     let size = 0;

@@ -16,7 +16,9 @@ export interface View {
   /** Type of the newest report. */
   type: string;
   latest: KeptEvent;
-  /** The elements that callsign, team and role were read from; undefined for those that are large. */
+  /**
+   * The elements that callsign, team and role were read from; undefined for those that are large.
+   */
   contact: Buffer | undefined;
   group: Buffer | undefined;
   /** As the tables have it: from the first report. */
@@ -54,8 +56,9 @@ const NOTHING: Buffer = Buffer.alloc(0);
 export type Redeliver = (xml: Buffer, stamp: Stamp) => Delivery | undefined;
 
 /**
- * An event that outlives its turn: one copy of its bytes as they were delivered. The newest position report of a
- * client is kept so for those who come later, and an event for a mission until its subscribers are known.
+ * An event that outlives its turn: one copy of its bytes as they were delivered. The newest
+ * position report of a client is kept so for those who come later, and an event for a mission until
+ * its subscribers are known.
  */
 export class KeptEvent implements Outgoing {
   private readonly redeliver: Redeliver;
@@ -74,7 +77,10 @@ export class KeptEvent implements Outgoing {
     this.maxBytes = maxBytes;
   }
 
-  /** Replaces what was kept; false when it is too long, then nothing is. `settle` before the turn ends. */
+  /**
+   * Replaces what was kept; false when it is too long, then nothing is. `settle` before the turn
+   * ends.
+   */
   keep(delivery: Delivery, stamp: Stamp): boolean {
     this.fresh = undefined;
     this.frame = undefined;
@@ -147,8 +153,9 @@ interface Held<T> extends Audience<T> {
 const NOBODY: ReadonlySet<never> = new Set();
 
 /**
- * Who receives what is sent into a set of groups. What is asked for at every event is kept ready, and changes with
- * each client that comes, goes or changes its groups: no event looks through all the clients.
+ * Who receives what is sent into a set of groups. What is asked for at every event is kept ready,
+ * and changes with each client that comes, goes or changes its groups: no event looks through all
+ * the clients.
  */
 export class Audiences<T> {
   readonly #byPlace = new Map<number, Set<T>>();

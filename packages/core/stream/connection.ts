@@ -133,7 +133,8 @@ export class Connection {
 
   /** Its groups count and it was told what it needs: from now on it is heard. */
   open(): void {
-    // Else it closes by itself while its events wait, and nothing can end it any more: a revocation finds open sockets.
+    // Else it closes by itself while its events wait, and nothing can end it any more: a revocation
+    // finds open sockets.
     this.#arrival.socket.allowHalfOpen = true;
     this.#arrival.socket.on('data', (chunk) => this.#take(chunk));
     this.#arrival.socket.on('end', () => this.#leaves());
@@ -172,7 +173,10 @@ export class Connection {
     });
   }
 
-  /** Rule `oneConnectionOnly`: whatever is wrong with what a client sends ends its connection, and nothing else. */
+  /**
+   * Rule `oneConnectionOnly`: whatever is wrong with what a client sends ends its connection, and
+   * nothing else.
+   */
   #guarded(work: () => void): void {
     try {
       work();
@@ -211,7 +215,10 @@ export class Connection {
     else this.#ask(this.#parts.router.route(event, this.client, this.#parts.stampAt(atMs), atMs));
   }
 
-  /** What is not yet whole, and the event for which missions are asked, also after the connection has broken. */
+  /**
+   * What is not yet whole, and the event for which missions are asked, also after the connection
+   * has broken.
+   */
   #hold(): void {
     this.#parts.halves.holds(
       this.#holder,

@@ -22,7 +22,10 @@ export interface Destinations {
 }
 
 const EVERYBODY = 'All Streaming';
-/** What stands beyond that in one event is passed over; of missions, each is a question to the database. */
+/**
+ * What stands beyond that in one event is passed over; of missions, each is a question to the
+ * database.
+ */
 const MAX_DESTINATIONS = 4_096;
 const MAX_MISSIONS = 16;
 const BROADCAST: Destinations = {

@@ -75,7 +75,10 @@ export class Losses {
     this.#hasOutageEnded = true;
   }
 
-  /** Writes what is unwritten, once, into a file first; after that losses are only counted and logged. */
+  /**
+   * Writes what is unwritten, once, into a file first; after that losses are only counted and
+   * logged.
+   */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -168,8 +171,9 @@ const Kept = z.array(
 );
 
 /**
- * Losses that the database had not taken when the core was stopped: in a file, until a later start has written them.
- * Rule `lossesLater`: neither a broken file nor a full disk keeps the core from starting or stopping; the log says so.
+ * Losses that the database had not taken when the core was stopped: in a file, until a later start
+ * has written them. Rule `lossesLater`: neither a broken file nor a full disk keeps the core from
+ * starting or stopping; the log says so.
  */
 export function unwrittenLosses(dataDirectory: string, log: Log): UnwrittenLosses {
   const path = join(dataDirectory, 'unwritten-losses.json');

@@ -36,7 +36,10 @@ interface Waiting extends Lent {
   events: number;
 }
 
-/** More is not handed to a socket before it has taken what it has: what waits here can still be dropped. */
+/**
+ * More is not handed to a socket before it has taken what it has: what waits here can still be
+ * dropped.
+ */
 const MAX_IN_FLIGHT_BYTES = BLOCK_BYTES;
 /** To all sockets together, but each may have a piece. */
 const MAX_IN_FLIGHT_TOGETHER_BYTES = 128 * 1024 * 1024;
@@ -59,7 +62,10 @@ export class Outbox {
   private queue: (Waiting | undefined)[] = [];
   private head = 0;
   private queuedBytes = 0;
-  /** What is left of a run of events, or of one of any size, that was begun: it waits too, and cannot be dropped. */
+  /**
+   * What is left of a run of events, or of one of any size, that was begun: it waits too, and
+   * cannot be dropped.
+   */
   private begun: Buffer | undefined;
   private inFlight = 0;
   /** Where that lies, when it is lent. */
@@ -79,8 +85,9 @@ export class Outbox {
   }
 
   /**
-   * One event lies there, in the arena of this form. True when it is the first one of the turn. Neighbours are one run, no longer
-   * than a piece: where it has to wait, it is dropped or begun as a whole.
+   * One event lies there, in the arena of this form. True when it is the first one of the turn.
+   * Neighbours are one run, no longer than a piece: where it has to wait, it is dropped or begun as
+   * a whole.
    */
   add(from: number, to: number): boolean {
     const { ranges } = this;

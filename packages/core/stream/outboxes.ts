@@ -48,8 +48,8 @@ export class Outboxes {
   }
 
   /**
-   * To each of them but `except`. Nobody may be named twice. One form after the other: to place an event may write the turn out,
-   * and then no range of before counts any more.
+   * To each of them but `except`. Nobody may be named twice. One form after the other: to place an
+   * event may write the turn out, and then no range of before counts any more.
    */
   send<T extends Receiver>(event: Outgoing, to: readonly T[], except?: T): void {
     for (const form of FORMS) {

@@ -22,7 +22,10 @@ const MAX_WAITING = 10_000;
 const BATCH = 200;
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5_000;
-/** Of one person: all phones behind one account may come back at once, and nothing ever deletes these rows. */
+/**
+ * Of one person: all phones behind one account may come back at once, and nothing ever deletes
+ * these rows.
+ */
 const COMING_RATE = { burst: 1_000, perSecond: 1 };
 const REPORTED_EVERY_MS = 60_000;
 const STOPPED = 'the core was stopped';
@@ -90,7 +93,9 @@ export class StoredPresenceLog implements PresenceLog {
     this.#failures = 0;
   }
 
-  /** Rule `presenceGoesOn`: if the tables cannot be put right, what comes is written all the same. */
+  /**
+   * Rule `presenceGoesOn`: if the tables cannot be put right, what comes is written all the same.
+   */
   async #everybodyWent(): Promise<void> {
     await settle([this.#startedAt], {
       write: () => this.#store.everybodyWent(this.#startedAt),

@@ -29,8 +29,9 @@ export interface ClientPresenceOptions {
 const MAX_CHARACTERS = 256;
 const MAX_COMPARED_BYTES = 1024;
 /**
- * A longer report is handed on and not kept. Whoever comes gets those of everybody in one turn, and like any slow reader it keeps
- * what may wait for it: of more than 4 MB the first ones go. A device sends the next one in seconds.
+ * A longer report is handed on and not kept. Whoever comes gets those of everybody in one turn, and
+ * like any slow reader it keeps what may wait for it: of more than 4 MB the first ones go. A device
+ * sends the next one in seconds.
  */
 const MAX_REPORT_BYTES = 8 * 1024;
 /** As devices without one show it. */
@@ -73,7 +74,10 @@ export class ClientPresence {
   }
 
   /** After it was taken off the roster; its audience still stands. */
-  /** Who came back by a newer connection is still there, and so is whoever else is heard under that uid. */
+  /**
+   * Who came back by a newer connection is still there, and so is whoever else is heard under that
+   * uid.
+   */
   left(client: Client): void {
     const { shown } = client;
     if (shown === undefined) return;
@@ -175,7 +179,8 @@ function isSame(a: Presence, b: Presence): boolean {
 }
 
 /**
- * Everybody on the stream, by what they are called. Several connections may go by the same name: the newest one counts.
+ * Everybody on the stream, by what they are called. Several connections may go by the same name:
+ * the newest one counts.
  */
 export class Roster {
   readonly all = new Set<Client>();

@@ -132,10 +132,10 @@ function keyOf(memberships: readonly PlacedMembership[]): string {
 const MAX_REMEMBERED = 10_000;
 
 /**
- * The groups of whoever is on the stream or wants to be, remembered for the time when the directory does not answer.
- * Rule `keepGroupsWhileDirectoryIsAway`: who was seen before keeps the groups of then, so that an outage takes nobody
- * off the stream. Who was never seen is not let in: the group of the anonymous is for those whom the directory does
- * not know.
+ * The groups of whoever is on the stream or wants to be, remembered for the time when the directory
+ * does not answer. Rule `keepGroupsWhileDirectoryIsAway`: who was seen before keeps the groups of
+ * then, so that an outage takes nobody off the stream. Who was never seen is not let in: the group
+ * of the anonymous is for those whom the directory does not know.
  */
 export class Memberships {
   readonly #groups: StreamGroups;
@@ -148,7 +148,10 @@ export class Memberships {
     this.#log = log;
   }
 
-  /** `closed`: the account is not active. `unknown`: nobody can say now, and these were never learned. Never rejects. */
+  /**
+   * `closed`: the account is not active. `unknown`: nobody can say now, and these were never
+   * learned. Never rejects.
+   */
   async of(certificate: ClientCertificate): Promise<readonly PlacedMembership[] | 'closed' | 'unknown'> {
     const key = `${certificate.channels} ${nameKey(certificate.commonName)}`;
     try {

@@ -39,8 +39,8 @@ export function isMessage(type: string): boolean {
 }
 
 /**
- * Undefined when it is not to be stored: it has no destination, neither in `<marti>` nor in its `chatgrp`, or missions only.
- * "All Chat Rooms" is a destination in `chatgrp`.
+ * Undefined when it is not to be stored: it has no destination, neither in `<marti>` nor in its
+ * `chatgrp`, or missions only. "All Chat Rooms" is a destination in `chatgrp`.
  */
 export function chatFieldsOf(event: CotEvent, destinations: Destinations): ChatFields | undefined {
   const chat = event.detail('__chat');
@@ -70,13 +70,18 @@ export function undelivered(event: CotEvent, detail: string): ServerEvent {
   return { uid, type: UNDELIVERED, how, staleMs: STALE_MS, detail: insideOf(detail), point };
 }
 
-/** What stands between the start and the end tag of the element; a `>` may stand in its attributes. */
+/**
+ * What stands between the start and the end tag of the element; a `>` may stand in its attributes.
+ */
 function insideOf(element: string): string {
   const quoted = /^<[^"'>]*(?:(?:"[^"]*"|'[^']*')[^"'>]*)*>/.exec(element)?.[0] ?? element;
   return quoted.endsWith('/>') ? '' : element.slice(quoted.length, element.lastIndexOf('</'));
 }
 
-/** What the archive gets of an event: its texts, as it was delivered. `places` ascending; `chat` only of chat. */
+/**
+ * What the archive gets of an event: its texts, as it was delivered. `places` ascending; `chat`
+ * only of chat.
+ */
 export function archivedEvent(
   event: CotEvent,
   delivery: Delivery,
@@ -150,8 +155,8 @@ export class Router {
   }
 
   /**
-   * An event of that client. When missions have to be asked nothing more of the client is to be read until that is done, so that
-   * its order is kept.
+   * An event of that client. When missions have to be asked nothing more of the client is to be
+   * read until that is done, so that its order is kept.
    */
   route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Request | undefined {
     const destinations = destinationsOf(event);
@@ -192,7 +197,10 @@ export class Router {
       : this.#newest(this.#options.roster.ofCallsign(callsign), from);
   }
 
-  /** The newest connection of each person: who gives the uid of another takes nothing away from them. */
+  /**
+   * The newest connection of each person: who gives the uid of another takes nothing away from
+   * them.
+   */
   #newest(clients: readonly Client[], from: Client): readonly Client[] {
     if (clients.length === 0) return clients;
     const found = new Map<string, Client>();
@@ -224,7 +232,10 @@ export class Router {
     );
   }
 
-  /** The groups it went to: those of the sender, or those it names; none when it was for devices alone. */
+  /**
+   * The groups it went to: those of the sender, or those it names; none when it was for devices
+   * alone.
+   */
   #placesFor(from: Client, { broadcast, groups, missions: named }: Destinations): readonly number[] {
     if (broadcast || named.length > 0) return from.audience.places;
     return this.#interned([...new Set(groups.flatMap((group) => placesInto(group, from)))].toSorted((a, b) => a - b));
@@ -274,7 +285,10 @@ export class Router {
     if (kept.isKept) this.#options.outboxes.send(kept, [...more], from);
   }
 
-  /** Rule `missionsAway`: without the database nobody is known to be subscribed; whom the event names otherwise has it. */
+  /**
+   * Rule `missionsAway`: without the database nobody is known to be subscribed; whom the event
+   * names otherwise has it.
+   */
   async #posted(post: () => Promise<readonly StreamDevice[]>): Promise<readonly StreamDevice[]> {
     try {
       const devices = await post();

@@ -108,9 +108,10 @@ const SENDER = 'Holdfast';
 const STALE_MS = DAY_MS;
 
 /**
- * What the operators say to everybody, as the chat of "All Chat Rooms" that ATAK, WinTAK and iTAK show. Each is a
- * message of its own: clients pass over one whose id they have seen. `text` is one that `isNoticeText` takes. Clients
- * read the sender and the id out of the uid too: neither has a dot.
+ * What the operators say to everybody, as the chat of "All Chat Rooms" that ATAK, WinTAK and iTAK
+ * show. Each is a message of its own: clients pass over one whose id they have seen. `text` is one
+ * that `isNoticeText` takes. Clients read the sender and the id out of the uid too: neither has a
+ * dot.
  */
 export function notice(text: string, now: Date): ServerEvent {
   const id = randomUUID();

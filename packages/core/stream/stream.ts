@@ -32,7 +32,10 @@ import { decodeEvent } from './wire/protobuf-decode.ts';
 import { readEvent } from './wire/xml-event.ts';
 import { deliveryOf } from './wire/xml-write-event.ts';
 
-/** The two framings as the stream uses them, and events that are read again to be written in the other form. */
+/**
+ * The two framings as the stream uses them, and events that are read again to be written in the
+ * other form.
+ */
 export interface Framings {
   xml: () => Framing;
   protobuf: () => Framing;
@@ -48,7 +51,10 @@ export function framings(maxEventBytes: number): Framings {
     protobuf: () => ({ reader: new ProtobufFrames(maxEventBytes), read: decodeEvent }),
     deliveryOf,
 
-    /** Rule `limitsCountForWhatComes`: what the server has added may bring an event beyond them; then it stays XML. */
+    /**
+     * Rule `limitsCountForWhatComes`: what the server has added may bring an event beyond them;
+     * then it stays XML.
+     */
     redeliver(xml, stamp) {
       try {
         const event = readEvent(xml.subarray(xml.indexOf(EVENT_START)));
@@ -84,7 +90,10 @@ export function subscriptionOf(client: Client): Subscription {
   };
 }
 
-/** The time and the flow tag that the server writes over events: one object for a whole second. `atMs` since 1970. */
+/**
+ * The time and the flow tag that the server writes over events: one object for a whole second.
+ * `atMs` since 1970.
+ */
 export function stamps(nodeId: string): (atMs: number) => Stamp {
   const tag = `TAK-Server-${nodeId}`;
   let second = Number.NaN;
@@ -298,7 +307,10 @@ export class Stream implements CoreStream {
     arrival.socket.destroy();
   }
 
-  /** In this order: the groups count, it gets the newest report of all whom it can hear, then what the server speaks. */
+  /**
+   * In this order: the groups count, it gets the newest report of all whom it can hear, then what
+   * the server speaks.
+   */
   #join(
     arrival: StreamArrival,
     who: Pick<Client, 'number' | 'certificate' | 'username'> & { memberships: readonly PlacedMembership[] },

@@ -1,5 +1,5 @@
-// Rights of the admin API by the spool directory, against real files: what management writes, what the core makes of it, and
-// what else may lie there.
+// Rights of the admin API by the spool directory, against real files: what management writes, what
+// the core makes of it, and what else may lie there.
 
 import { execFileSync } from 'node:child_process';
 import {

@@ -1,4 +1,5 @@
-// What the archive does while its table is locked, as by VACUUM FULL, and after that: senders go on, and what waited is stored.
+// What the archive does while its table is locked, as by VACUUM FULL, and after that: senders go
+// on, and what waited is stored.
 
 import { describe, expect, it, vi } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';

@@ -1,4 +1,5 @@
-// Files on 8443 with the real tables; and by curl over TLS: whole, in parts, broken off, many at once, without the database.
+// Files on 8443 with the real tables; and by curl over TLS: whole, in parts, broken off, many at
+// once, without the database.
 
 import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -198,7 +199,8 @@ describe('by curl', () => {
     const before = heldBytes();
     let most = 0;
     let watch: NodeJS.Timeout | undefined;
-    // Looking stops the server, which is in this process: it gets nine tenths of the time, however slow the machine is.
+    // Looking stops the server, which is in this process: it gets nine tenths of the time, however
+    // slow the machine is.
     const look = (): void => {
       const began = performance.now();
       most = Math.max(most, heldBytes() - before);

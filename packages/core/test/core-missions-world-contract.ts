@@ -1,4 +1,5 @@
-// The API of the missions over a real database: people of two groups, their devices on the stream, what the stream is told.
+// The API of the missions over a real database: people of two groups, their devices on the stream,
+// what the stream is told.
 
 import { createHash } from 'node:crypto';
 import type postgres from 'postgres';

@@ -1,4 +1,5 @@
-// The API of the missions on a real PostgreSQL: who sees what, what is in them, what the stream is told.
+// The API of the missions on a real PostgreSQL: who sees what, what is in them, what the stream is
+// told.
 
 import { SaxesParser } from 'saxes';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,5 @@
-// Pure parts of the missions: texts in XML, rates, tokens, what the stream hears when the database is away.
+// Pure parts of the missions: texts in XML, rates, tokens, what the stream hears when the database
+// is away.
 
 import { SaxesParser } from 'saxes';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,5 @@
-// A word of the operators to everybody on the stream: who may say it, what clients get, and what it does not wait for.
+// A word of the operators to everybody on the stream: who may say it, what clients get, and what it
+// does not wait for.
 
 import { CoTParser } from '@tak-ps/node-cot';
 import { afterAll, describe, expect, it } from 'vitest';

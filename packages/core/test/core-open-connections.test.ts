@@ -1,4 +1,5 @@
-// The connections of one port: who gives way when it is full, and that one address alone cannot fill it.
+// The connections of one port: who gives way when it is full, and that one address alone cannot
+// fill it.
 
 import { Socket } from 'node:net';
 import { expect, it } from 'vitest';

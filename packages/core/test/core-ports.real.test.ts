@@ -99,7 +99,9 @@ async function revoke(id: number): Promise<void> {
 const query = (certificate: TestCertificate | undefined, order = {}) =>
   opensslClient({ port: port.api, caFile: pki.ca.certificateFile, certificate, ...order });
 
-/** One request by an agent of Node; the error's code instead of a status when there is no answer. */
+/**
+ * One request by an agent of Node; the error's code instead of a status when there is no answer.
+ */
 async function through(
   agent: Agent,
   path = '/',

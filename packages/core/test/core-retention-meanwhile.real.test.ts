@@ -1,4 +1,5 @@
-// What others do while a run of the embedded core's retention goes on, on a real PostgreSQL: nothing that they rely on goes.
+// What others do while a run of the embedded core's retention goes on, on a real PostgreSQL:
+// nothing that they rely on goes.
 
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';

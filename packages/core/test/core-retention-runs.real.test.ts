@@ -1,4 +1,5 @@
-// Runs of the embedded core's retention on a real PostgreSQL: what may be ordered, how they end, what is known of them.
+// Runs of the embedded core's retention on a real PostgreSQL: what may be ordered, how they end,
+// what is known of them.
 
 import { randomUUID } from 'node:crypto';
 import { getEventListeners } from 'node:events';

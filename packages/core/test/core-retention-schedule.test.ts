@@ -1,4 +1,5 @@
-// When the embedded core's retention runs by itself: the next firing, clocks that are set, schedules that change.
+// When the embedded core's retention runs by itself: the next firing, clocks that are set,
+// schedules that change.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Schedules } from '@holdfast/kit/cron';

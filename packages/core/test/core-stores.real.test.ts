@@ -1,4 +1,5 @@
-// The stores of the core's admin API on a real PostgreSQL: places of groups, switches, clients, counts, certificates.
+// The stores of the core's admin API on a real PostgreSQL: places of groups, switches, clients,
+// counts, certificates.
 
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { migrate } from '@holdfast/kit/migrate';

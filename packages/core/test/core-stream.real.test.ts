@@ -1,5 +1,5 @@
-// The stream over real TLS, with @tak-ps/node-cot as the codec on the other side: XML and protobuf mixed, a client that never
-// reads, one that is revoked.
+// The stream over real TLS, with @tak-ps/node-cot as the codec on the other side: XML and protobuf
+// mixed, a client that never reads, one that is revoked.
 
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -196,7 +196,8 @@ describe('the stream over TLS', () => {
     const before = bob.heard.length;
     for (let n = 0; n < 400; n++) {
       ada.say(cot(`m${n}`, 'a-h-G', much));
-      // Bob reads in this process too, when he gets round to it: at most half of what may wait for him is on its way.
+      // Bob reads in this process too, when he gets round to it: at most half of what may wait for
+      // him is on its way.
       while (bob.heard.length - before < n - 16) await new Promise((resolve) => setTimeout(resolve, 5));
     }
     await expect.poll(() => bob.heard.length - before, { timeout: 15_000 }).toBe(400);

@@ -1,5 +1,5 @@
-// The table of events under an exclusive lock, as VACUUM FULL has it for minutes, on a real PostgreSQL: what goes on meanwhile, what
-// waits, and that nothing is lost.
+// The table of events under an exclusive lock, as VACUUM FULL has it for minutes, on a real
+// PostgreSQL: what goes on meanwhile, what waits, and that nothing is lost.
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { codeOf as codeOfThrown } from '@holdfast/kit/app-error';

@@ -1,4 +1,5 @@
-// Forms that nobody should send: each is read or refused, in time, and nothing is left of those that are refused.
+// Forms that nobody should send: each is read or refused, in time, and nothing is left of those
+// that are refused.
 
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,5 @@
-// The users file: rights by fingerprint and name, changes seen, broken files, entries added without harm to the rest.
+// The users file: rights by fingerprint and name, changes seen, broken files, entries added without
+// harm to the rest.
 
 import {
   appendFileSync,

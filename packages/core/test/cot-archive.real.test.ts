@@ -1,4 +1,5 @@
-// The archive on a real PostgreSQL: what the rows say, answers that are lost, a server that dies, rows that it refuses.
+// The archive on a real PostgreSQL: what the rows say, answers that are lost, a server that dies,
+// rows that it refuses.
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { keptDatabase } from '@holdfast/kit/kept-database';

@@ -1,4 +1,5 @@
-// Events as receivers get them: the sender's bytes with time, flow tag and without <marti>; well-formed whatever was accepted.
+// Events as receivers get them: the sender's bytes with time, flow tag and without <marti>;
+// well-formed whatever was accepted.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

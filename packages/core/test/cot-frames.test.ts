@@ -1,4 +1,5 @@
-// Both framings give the same events however the bytes are cut, keep no more than one event, and end in a StreamFault or not at all.
+// Both framings give the same events however the bytes are cut, keep no more than one event, and
+// end in a StreamFault or not at all.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -8,7 +9,10 @@ import { runs } from '../../../test/support/runs.ts';
 
 const MOST = 1000;
 
-/** The frames of those chunks as text, and `fault` where it ended so. Frames are looked at when all of a chunk are there. */
+/**
+ * The frames of those chunks as text, and `fault` where it ended so. Frames are looked at when all
+ * of a chunk are there.
+ */
 function framesOf(reader: FrameReader, chunks: readonly Buffer[]): string[] {
   const found: string[] = [];
   for (const chunk of chunks) {

@@ -1,4 +1,5 @@
-// Makes events that are well-formed, or nearly so, and asks a maintained parser which of the two they are.
+// Makes events that are well-formed, or nearly so, and asks a maintained parser which of the two
+// they are.
 
 import { isUtf8 } from 'node:buffer';
 import { SaxesParser } from 'saxes';
@@ -9,7 +10,10 @@ export const SA =
   'stale="2026-11-22T05:36:15.000Z" how="m-g"><point lat="51.1" lon="7.6" hae="120.5" ce="4.9" le="9999999.0"/><detail>' +
   '<contact endpoint="*:-1:stcp" callsign="HOPE"/><__group name="Cyan" role="Team Member"/></detail></event>';
 
-/** Of the rules of the scanner beyond those of XML: no DOCTYPE, not too deep, not too many attributes. */
+/**
+ * Of the rules of the scanner beyond those of XML: no DOCTYPE, not too deep, not too many
+ * attributes.
+ */
 export function isAccepted(bytes: Buffer): boolean {
   if (!isUtf8(bytes)) return false;
   const parser = new SaxesParser({ xmlns: false, position: false });
@@ -172,7 +176,10 @@ export const PIECES = [
   '<event>',
 ];
 
-/** An event in which something may be wrong: pieces in a row, or well-formed with a few bytes changed. */
+/**
+ * An event in which something may be wrong: pieces in a row, or well-formed with a few bytes
+ * changed.
+ */
 export function nearlyEvent(random: () => number): Buffer {
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
   const root = `<event${random() < 0.3 ? ` uid="${pick(['a', '&amp;', 'é', "'"])}"${pick(['', ' ', '\n'])}` : ''}>`;
@@ -221,7 +228,10 @@ function nested(random: () => number, pick: <T>(from: readonly T[]) => T, depth:
 
 const BYTES = Buffer.from('<>/&;#"\'=-!?[] ]xa1\n\r\t');
 
-/** Bytes are changed, taken out, doubled; the first six stay, since framing begins an event with them. */
+/**
+ * Bytes are changed, taken out, doubled; the first six stay, since framing begins an event with
+ * them.
+ */
 export function mutated(whole: Buffer, random: () => number): Buffer {
   const bytes = [...whole];
   for (let k = Math.floor(random() * 3); k >= 0; k--) {

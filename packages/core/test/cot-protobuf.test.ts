@@ -1,4 +1,5 @@
-// TakMessages, with the codec of a client library on the other side, both ways; and bytes that are no TakMessage.
+// TakMessages, with the codec of a client library on the other side, both ways; and bytes that are
+// no TakMessage.
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import CoT, { CoTParser } from '@tak-ps/node-cot';

@@ -1,4 +1,5 @@
-// The scanner accepts and refuses what a maintained parser does; what it refuses is a StreamFault, in linear time.
+// The scanner accepts and refuses what a maintained parser does; what it refuses is a StreamFault,
+// in linear time.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

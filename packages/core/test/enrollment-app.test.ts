@@ -1,4 +1,5 @@
-// Enrollment on 8446 as a client sees it: what it asks, what it gets, and what is left behind when something fails.
+// Enrollment on 8446 as a client sees it: what it asks, what it gets, and what is left behind when
+// something fails.
 
 import { X509Certificate } from 'node:crypto';
 import { DOMParser } from '@xmldom/xmldom';

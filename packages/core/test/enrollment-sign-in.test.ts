@@ -1,5 +1,5 @@
-// Who comes in on 8446: passwords behind a lock-out, tokens that are never worth more than their password, and the rights of
-// administrators.
+// Who comes in on 8446: passwords behind a lock-out, tokens that are never worth more than their
+// password, and the rights of administrators.
 
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,5 @@
-// Enrollment over real TLS, with the directory of a running stack and a real database; curl and OpenSSL are the client.
+// Enrollment over real TLS, with the directory of a running stack and a real database; curl and
+// OpenSSL are the client.
 
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

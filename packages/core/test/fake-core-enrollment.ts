@@ -1,4 +1,5 @@
-// What enrollment needs around it, in memory: a CA that really signs, a table of certificates, and an API that says who asked.
+// What enrollment needs around it, in memory: a CA that really signs, a table of certificates, and
+// an API that says who asked.
 
 import 'reflect-metadata';
 import { createHash, X509Certificate } from 'node:crypto';
@@ -95,7 +96,10 @@ export interface EnrollmentWorld {
   ask(path: string, options?: AskOptions): Promise<Response>;
 }
 
-/** With ada, who has the app password `code of ada`, and wanda, who administers and has `code of wanda`. */
+/**
+ * With ada, who has the app password `code of ada`, and wanda, who administers and has `code of
+ * wanda`.
+ */
 export async function enrollmentWorld(bundle = listedBundle): Promise<EnrollmentWorld> {
   let nowMs = Date.parse('2026-11-22T10:00:00.500Z');
   const now = (): Date => new Date(nowMs);

@@ -1,4 +1,5 @@
-// The missions of a server that has none: what is made is there until the next one is made, and has no contents.
+// The missions of a server that has none: what is made is there until the next one is made, and has
+// no contents.
 
 import type { MissionParts } from '../missions/access.ts';
 import { announce } from '../missions/announce.ts';

@@ -1,4 +1,5 @@
-// Who hears whom: the lists that are kept ready are the same as those made anew, however clients come, go and change.
+// Who hears whom: the lists that are kept ready are the same as those made anew, however clients
+// come, go and change.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

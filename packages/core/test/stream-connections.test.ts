@@ -1,4 +1,5 @@
-// One connection of the stream: faults that end it and nothing else, protobuf, readers that do not read.
+// One connection of the stream: faults that end it and nothing else, protobuf, readers that do not
+// read.
 
 import type { Duplex } from 'node:stream';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,5 @@
-// The groups of a person on the stream: from the directory, with places, without those switched off.
+// The groups of a person on the stream: from the directory, with places, without those switched
+// off.
 
 import { describe, expect, it } from 'vitest';
 import { fakeDirectory } from '../../../test/sign-in/fake-directory.ts';

@@ -1,4 +1,5 @@
-// What a client has sent before it closed: it counts, also while its connection rests; not after the server has ended it.
+// What a client has sent before it closed: it counts, also while its connection rests; not after
+// the server has ended it.
 
 import { describe, expect, it } from 'vitest';
 import type { StreamDevice } from '../model/stream.ts';

@@ -1,4 +1,5 @@
-// Who hears what, held against a model that knows no lists kept ready: people come, go, change their groups and speak at random.
+// Who hears what, held against a model that knows no lists kept ready: people come, go, change
+// their groups and speak at random.
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -127,7 +128,8 @@ it('what everybody hears is what the groups, the directions and the destinations
         }
         for (const to of present) {
           const heard = to.client.names().map((name) => name.replace(/^(t-x-\S+) .*/, '$1'));
-          // Devices of one person change one after the other: they may hear each other's report again.
+          // Devices of one person change one after the other: they may hear each other's report
+          // again.
           const own = new Set(present.filter(({ user }) => user === to.user).map(saOf));
           const seen = (names: string[]): string[] =>
             each.does === 'regroup' ? names.filter((name) => !own.has(name)).toSorted() : names;

@@ -1,4 +1,5 @@
-// What goes out of the stream: one write a turn, whole events, a bounded queue for slow readers, and who is told to go.
+// What goes out of the stream: one write a turn, whole events, a bounded queue for slow readers,
+// and who is told to go.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

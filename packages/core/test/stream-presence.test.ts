@@ -1,4 +1,5 @@
-// Coming, being there and going: the order after connect, position reports, changed groups, who is let in.
+// Coming, being there and going: the order after connect, position reports, changed groups, who is
+// let in.
 
 import { describe, expect, it } from 'vitest';
 import { memoryLog } from '../../../test/http/fake-deps.ts';

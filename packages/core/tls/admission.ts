@@ -71,16 +71,17 @@ export class Admission {
   }
 
   /**
-   * Everything is checked here too, once for each certificate: a client that was refused may have got a ticket before, and
-   * a session resumed with it counts as authorized.
+   * Everything is checked here too, once for each certificate: a client that was refused may have
+   * got a ticket before, and a session resumed with it counts as authorized.
    */
   #known(shown: X509Certificate): KnownCertificate | undefined {
     const key = shown.fingerprint256;
     const found = this.#remembered.get(key);
     if (found !== undefined) return found;
     const usages = usagesOf(shown);
-    // A server's certificate names both usages, and stands in no table from which it could be revoked.
-    // One without usages is good for all of them (RFC 5280, 4.2.1.12): an administrator has made it with the CA's key.
+    // A server's certificate names both usages, and stands in no table from which it could be
+    // revoked. One without usages is good for all of them (RFC 5280, 4.2.1.12): an administrator
+    // has made it with the CA's key.
     const names = usages.includes(CLIENT_USAGE) && !usages.includes(SERVER_USAGE);
     const forClients = !shown.ca && (usages.length === 0 || names);
     if (!forClients || !shown.checkIssued(this.#authority) || !shown.verify(this.#authority.publicKey))

@@ -29,8 +29,9 @@ export function createLiveConnections(): LiveConnections {
 const SHARE_OF_ONE_ADDRESS = 0.75;
 
 /**
- * The connections of one port, counted: when it is full, the oldest that does nothing gives way to the next one. No
- * address can fill it alone, however busy it keeps its connections. Raw sockets, from their connect to their close.
+ * The connections of one port, counted: when it is full, the oldest that does nothing gives way to
+ * the next one. No address can fill it alone, however busy it keeps its connections. Raw sockets,
+ * from their connect to their close.
  */
 export class OpenConnections {
   readonly #most: number;
@@ -48,8 +49,8 @@ export class OpenConnections {
   }
 
   /**
-   * False when it is full and everybody is at work, or all that the address `from` may have; then it was not taken in.
-   * `gaveWay` is whoever had to go.
+   * False when it is full and everybody is at work, or all that the address `from` may have; then
+   * it was not taken in. `gaveWay` is whoever had to go.
    */
   take(socket: Socket, from: string): { taken: boolean; gaveWay?: Socket } {
     const hasItsShare = (this.#counts.get(from) ?? 0) >= this.#maxPerOne;

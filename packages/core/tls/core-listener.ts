@@ -25,8 +25,9 @@ export type PortTrouble =
 const SHOWN_CHARACTERS = 200;
 
 /**
- * What a port reports of clients that it does not serve: the first of a minute one by one, then counts once a minute.
- * Nobody can fill the log. `name` is the port's, in every line; `now` counts milliseconds.
+ * What a port reports of clients that it does not serve: the first of a minute one by one, then
+ * counts once a minute. Nobody can fill the log. `name` is the port's, in every line; `now` counts
+ * milliseconds.
  */
 export class PortEvents {
   readonly #log: Log;
@@ -75,7 +76,10 @@ export interface CoreListenerOptions {
 const MAX_CONNECTIONS = 2048;
 const HANDSHAKE_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 10_000;
-/** Of silence: a device that is gone without a word shows some ten minutes later, as long as the system asks. */
+/**
+ * Of silence: a device that is gone without a word shows some ten minutes later, as long as the
+ * system asks.
+ */
 const PROBED_AFTER_MS = 60_000;
 const IPV4_AS_IPV6 = '::ffff:';
 
@@ -112,7 +116,9 @@ export class CoreListener {
     this.#looking = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
   }
 
-  /** On every address, or on none: rejects with a StackError that names the one that cannot be had. */
+  /**
+   * On every address, or on none: rejects with a StackError that names the one that cannot be had.
+   */
   async listen(): Promise<void> {
     try {
       for (const address of this.#options.addresses) await this.#listenOn(address);
@@ -127,7 +133,9 @@ export class CoreListener {
     return this.#server.setSecureContext(this.#contextOptions(identity));
   }
 
-  /** Stops accepting, lets those at work end for at most `graceMs`, then closes every connection. */
+  /**
+   * Stops accepting, lets those at work end for at most `graceMs`, then closes every connection.
+   */
   async close(graceMs: number): Promise<void> {
     clearInterval(this.#looking);
     for (const entrance of this.#entrances) entrance.close();
@@ -229,7 +237,9 @@ function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket):
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 
-/** Somebody who only looks whether the port is open, as health checks do: no handshake was begun. */
+/**
+ * Somebody who only looks whether the port is open, as health checks do: no handshake was begun.
+ */
 function leftWithoutWord(error: Error, { _parent: raw }: TLSSocket & { _parent?: Socket }): boolean {
   return codeOf(error) === 'ECONNRESET' && raw?.bytesRead === 0;
 }

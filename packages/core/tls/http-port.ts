@@ -137,7 +137,10 @@ export class HttpPort extends CoreListener {
     outgoing.once('finish', () => socket.end(() => socket.destroy()));
   }
 
-  /** An address or a Host header that no URL can be made of, or a failure that the app did not answer. */
+  /**
+   * An address or a Host header that no URL can be made of, or a failure that the app did not
+   * answer.
+   */
   #refuse(error: unknown): Response {
     if (error instanceof RequestError) {
       this.events.happened('unreadable request', { address: '', reason: messageOf(error) });

@@ -125,7 +125,10 @@ const TIME_FORM = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-
 const TIME_FAULT =
   'Datetime has wrong format. Use one of these formats instead: YYYY-MM-DDThh:mm[:ss[.uuuuuu]][+HH:MM|-HH:MM|Z].';
 
-/** A time in ISO 8601, UTC without a zone; undefined when it is none, or of a year that is not 1 to 9999. */
+/**
+ * A time in ISO 8601, UTC without a zone; undefined when it is none, or of a year that is not 1 to
+ * 9999.
+ */
 export function readTime(given: string): Date | undefined {
   if (!TIME_FORM.test(given)) return undefined;
   const zoned = /(?:Z|[+-]\d\d:?\d\d)$/i.test(given) ? given : `${given}Z`;
@@ -171,7 +174,9 @@ export interface IdentityRoute {
 
 const MAX_KEY_LENGTH = 1024;
 
-/** Who asks: the owner of the API token in the Authorization header. Failures are 403, never 401. */
+/**
+ * Who asks: the owner of the API token in the Authorization header. Failures are 403, never 401.
+ */
 export async function signIn(header: string | undefined, store: IdentityStore, now: Date): Promise<StoredAccount> {
   if (header === undefined || header.trim() === '') {
     throw forbidden('Authentication credentials were not provided.');
@@ -189,7 +194,10 @@ export function administers(caller: StoredAccount): void {
   if (!caller.is_superuser) throw forbidden();
 }
 
-/** As `administers`, where the path names one object: who may not see it does not learn that it is there. */
+/**
+ * As `administers`, where the path names one object: who may not see it does not learn that it is
+ * there.
+ */
 export function seesEverything(caller: StoredAccount): void {
   if (!caller.is_superuser) throw notFound();
 }

@@ -27,7 +27,10 @@ const CEILING_ATTRIBUTE = 'goauthentik.io/user/token-maximum-lifetime';
 const EXPIRING_ATTRIBUTE = 'goauthentik.io/user/token-expires';
 const USUAL_MS = DAY_MS;
 
-/** Of an app password in ms: the largest value of the attribute on the user and its groups, else one day. */
+/**
+ * Of an app password in ms: the largest value of the attribute on the user and its groups, else one
+ * day.
+ */
 export function ceilingMs({ attributes, groups }: Pick<StoredAccount, 'attributes' | 'groups'>): number {
   const given = [attributes, ...groups.map((group) => group.attributes)].flatMap((each) => {
     return readDuration(each[CEILING_ATTRIBUTE]) ?? [];

@@ -19,7 +19,10 @@ export const SET = 0x31;
 
 const HIGH_TAG = 0x1f;
 
-/** Where the content of the element that begins at `at` lies; undefined while its head is not complete. */
+/**
+ * Where the content of the element that begins at `at` lies; undefined while its head is not
+ * complete.
+ */
 export function elementHead(bytes: Buffer, at: number): { tag: number; start: number; length: number } | undefined {
   const tag = bytes[at];
   if (tag === undefined) return undefined;
@@ -101,8 +104,8 @@ export function textOf(bytes: Buffer): string | undefined {
 const KEPT_BYTES = 64 * 1024;
 
 /**
- * Cuts the bytes of a connection into messages. What arrives byte by byte is copied a bounded number of times, and memory is taken
- * for what has arrived, not for what a message claims to be.
+ * Cuts the bytes of a connection into messages. What arrives byte by byte is copied a bounded
+ * number of times, and memory is taken for what has arrived, not for what a message claims to be.
  */
 export class Framing {
   #bytes = Buffer.alloc(0);
@@ -126,7 +129,10 @@ export class Framing {
     this.#end += chunk.length;
   }
 
-  /** The next whole message, undefined while it is not complete. Throws for bytes that can be none, or one above the limit. */
+  /**
+   * The next whole message, undefined while it is not complete. Throws for bytes that can be none,
+   * or one above the limit.
+   */
   next(maxBytes: number): Buffer | undefined {
     const live = this.#bytes.subarray(this.#start, this.#end);
     if (live.length > 0 && live[0] !== SEQUENCE) throw new BerError('no LDAP message');

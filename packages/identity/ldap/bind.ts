@@ -17,10 +17,15 @@ import type { BindRequest } from './message.ts';
 import { RESULT, type Result } from './result.ts';
 import { placeOf, readName, type Tree, treeOf } from './tree.ts';
 
-/** A shorter one is not recognised: who is locked out could find it by the time that answers take. */
+/**
+ * A shorter one is not recognised: who is locked out could find it by the time that answers take.
+ */
 const MIN_CHARACTERS = 20;
 
-/** True for exactly the password of the settings, without a hash. It lets nobody in: the password is judged all the same. */
+/**
+ * True for exactly the password of the settings, without a hash. It lets nobody in: the password is
+ * judged all the same.
+ */
 export function knownPassword(known: Secret | undefined): (password: string) => boolean {
   if (known === undefined || known.reveal().length < MIN_CHARACTERS) return () => false;
   const secret = randomBytes(32);
@@ -41,7 +46,10 @@ export interface Binder {
   readonly address: string;
   /** Nobody waits for the answer any more. */
   readonly gone: boolean;
-  /** The service account has bound on this connection: its binds are made for others, and neither count nor are locked out. */
+  /**
+   * The service account has bound on this connection: its binds are made for others, and neither
+   * count nor are locked out.
+   */
   vouched: boolean;
   /** Its answer is only held back. */
   heldBack: boolean;
@@ -59,7 +67,10 @@ export interface BindDeps {
   now: () => number;
 }
 
-/** So many that guesses at made-up names cannot push out the count of a real one within the five minutes. */
+/**
+ * So many that guesses at made-up names cannot push out the count of a real one within the five
+ * minutes.
+ */
 const KEYS = 100_000;
 
 const REFUSED: Result = { code: RESULT.invalidCredentials };
@@ -114,7 +125,8 @@ class Binds {
     if (tree === undefined) return DENIED;
     const place = placeOf(tree, parts);
     if (place?.at !== 'leaf' || place.container !== 'users') return REFUSED;
-    // Neither can be anybody's. They do not count: without the price of a hash they would fill the lock-out's table.
+    // Neither can be anybody's. They do not count: without the price of a hash they would fill the
+    // lock-out's table.
     if (password === undefined || password === '') return REFUSED;
     if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES) return REFUSED;
     const key = keyOf(lockoutAddress(binder.address), tree, place.label);
@@ -138,7 +150,8 @@ class Binds {
     const { checkPassword, events, limits, now, searchAccount } = this.#deps;
     const address = lockoutAddress(binder.address);
     const isService = nameKey(username) === nameKey(searchAccount);
-    // Whoever shares our address could else shut out everybody by wrong passwords for the service account.
+    // Whoever shares our address could else shut out everybody by wrong passwords for the service
+    // account.
     const known = isService && this.#isOfSettings(password);
     if (!binder.vouched && !known && this.#lockout.check(key, now()).lockedUntilMs !== undefined) {
       events.bindRefused({ username, address, door: tree.door, reason: 'locked' });
@@ -169,8 +182,9 @@ class Binds {
   }
 
   /**
-   * Whoever is vouched for has passed a door that orders its clients itself, and holds refusals back. All of them together take turns
-   * with all who bind here, and by name with each other: guesses at another door do not keep out who binds here.
+   * Whoever is vouched for has passed a door that orders its clients itself, and holds refusals
+   * back. All of them together take turns with all who bind here, and by name with each other:
+   * guesses at another door do not keep out who binds here.
    */
   #placeFor({ binder, address, username, key, isOwn }: Attempt): { place: Place; ended: () => void } {
     if (isOwn) return OWN;
@@ -181,7 +195,10 @@ class Binds {
   }
 }
 
-/** The same for every spelling of a name that the store takes for one account, and short, however long the name is. */
+/**
+ * The same for every spelling of a name that the store takes for one account, and short, however
+ * long the name is.
+ */
 function keyOf(address: string, { door }: Tree, label: string): string {
   return createHash('sha256')
     .update(`${address} ${door} ${nameKey(label)}`)

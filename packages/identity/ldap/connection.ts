@@ -87,7 +87,10 @@ export class Connection implements Binder {
     this.#leave(writeNoticeOfDisconnection(code, text));
   }
 
-  /** Last words have a moment to arrive: a socket that is destroyed with unread bytes takes them back. */
+  /**
+   * Last words have a moment to arrive: a socket that is destroyed with unread bytes takes them
+   * back.
+   */
   #leave(lastWords: Buffer): void {
     this.#stop();
     this.#socket.end(lastWords);
@@ -126,7 +129,10 @@ export class Connection implements Binder {
     return this.#binding && this.#framing.pending < this.#deps.limits.anonymousMessageBytes;
   }
 
-  /** One message, then the other connections have their turn: reading a filter costs more than sending it. */
+  /**
+   * One message, then the other connections have their turn: reading a filter costs more than
+   * sending it.
+   */
   #pump(): void {
     if (this.#nextIsDue) return;
     let handled = false;
@@ -224,7 +230,10 @@ export class Connection implements Binder {
     else this.#answer(message, signal.reason === TOO_LATE ? { code: RESULT.timeLimitExceeded } : result);
   }
 
-  /** A request that was given up keeps its place until its work has ended: else there would be no bound to it. */
+  /**
+   * A request that was given up keeps its place until its work has ended: else there would be no
+   * bound to it.
+   */
   async #work(message: Message<AnsweredRequest>, send: Send, signal: AbortSignal): Promise<Result> {
     this.#working += 1;
     try {

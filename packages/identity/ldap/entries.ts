@@ -9,7 +9,10 @@ import { type Container, containerName, leafKey, leafName, type Tree } from './t
 const PRIVATE_PREFIX = 'holdfast.private/';
 const PRIVATE_LIST = 'private_attributes';
 
-/** What the core server grants rights by, or finds people by: nobody's free data may take the place of it. */
+/**
+ * What the core server grants rights by, or finds people by: nobody's free data may take the place
+ * of it.
+ */
 const PROTECTED: ReadonlySet<string> = new Set([
   'cn',
   'samaccountname',
@@ -27,13 +30,17 @@ const PROTECTED: ReadonlySet<string> = new Set([
   'hassubordinates',
 ]);
 
-/** A descriptor of LDAP, and the underscore, which the provider that is imitated lets through (`app_expires`). */
+/**
+ * A descriptor of LDAP, and the underscore, which the provider that is imitated lets through
+ * (`app_expires`).
+ */
 const DESCRIPTOR = /^[A-Za-z][A-Za-z0-9_-]{0,127}$/;
 
 /**
- * Free attributes of accounts and groups as the directory shows them: `/` in a key becomes `-`, `.` is dropped, lists have
- * several values. A key that begins with `holdfast.private/`, or that the list `private_attributes` names, is not shown.
- * In values of a user `%s` stands for the username. Two keys of one name: the first counts.
+ * Free attributes of accounts and groups as the directory shows them: `/` in a key becomes `-`, `.`
+ * is dropped, lists have several values. A key that begins with `holdfast.private/`, or that the
+ * list `private_attributes` names, is not shown. In values of a user `%s` stands for the username.
+ * Two keys of one name: the first counts.
  */
 export function customAttributes(attributes: Attributes, username?: string): Attribute[] {
   const hidden = hiddenNames(attributes[PRIVATE_LIST]);

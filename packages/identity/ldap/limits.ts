@@ -23,7 +23,10 @@ export interface LdapLimits {
   searchMs: number;
   /** How long a verdict on a password may take. */
   bindMs: number;
-  /** How long the answer waits to a bind that is refused without a check: to whom is locked out, or suspect and one too many. */
+  /**
+   * How long the answer waits to a bind that is refused without a check: to whom is locked out, or
+   * suspect and one too many.
+   */
   heldBackMs: number;
   /** How long a refusal takes at least, so that its time does not tell which names exist. */
   minRefusalMs: number;

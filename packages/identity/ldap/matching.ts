@@ -12,7 +12,10 @@ export type Match = (entry: Entry) => Truth;
 /** Key of a name as a client wrote it; undefined when it is none. */
 export type NameKey = (text: string) => string | undefined;
 
-/** Rules of extensible filters that come down to equality here; the last is membership in a chain, and groups do not nest. */
+/**
+ * Rules of extensible filters that come down to equality here; the last is membership in a chain,
+ * and groups do not nest.
+ */
 const EQUALITY_RULES: ReadonlySet<string> = new Set([
   'caseignorematch',
   '2.5.13.2',

@@ -13,15 +13,18 @@ import { leafName, nameKey, placeOf, readName, type Tree, treeOf } from './tree.
 import { entryAt, type Viewer } from './walk.ts';
 
 /**
- * How many requests of one account are worked on at once, over all its connections: one person's searches do not take the
- * database from the others.
+ * How many requests of one account are worked on at once, over all its connections: one person's
+ * searches do not take the database from the others.
  */
 interface Account {
   running: number;
   waiting: Set<() => void>;
 }
 
-/** Runs the work when its turn comes; rejects with the reason of the signal when that is aborted before. */
+/**
+ * Runs the work when its turn comes; rejects with the reason of the signal when that is aborted
+ * before.
+ */
 export type InTurn = <T>(key: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
 
 export function turns(concurrency: number): InTurn {
@@ -77,7 +80,9 @@ export type Operate = (
   signal: AbortSignal,
 ) => Promise<Result>;
 
-/** The answer to a request whose critical control is not known; undefined when there is none such. */
+/**
+ * The answer to a request whose critical control is not known; undefined when there is none such.
+ */
 export function refusedControl({ request, controls }: Message): Result | undefined {
   const known = request.kind === 'search' ? [MANAGE_DSA_IT, PAGED_RESULTS] : [MANAGE_DSA_IT];
   const unknown = controls.some(({ oid, critical }) => critical && !known.includes(oid));
@@ -88,7 +93,10 @@ export function createOperations(deps: OperationDeps): Operate {
   const inTurn = turns(deps.limits.requestsOfAccount);
   const isSearchAccount = ({ username }: Identity): boolean => accountKey(username) === accountKey(deps.searchAccount);
 
-  /** Read anew for every request: who was deactivated, deleted or renamed since the bind sees nothing any more. */
+  /**
+   * Read anew for every request: who was deactivated, deleted or renamed since the bind sees
+   * nothing any more.
+   */
   async function viewerOf(identity: Identity | undefined): Promise<Viewer | undefined> {
     if (identity === undefined) return undefined;
     const person = await deps.roster.person(identity.username);

@@ -82,8 +82,8 @@ export function writeNoticeOfDisconnection(code: number, text: string): Buffer {
 }
 
 /**
- * One entry of a search. The writer gets room for everything at once: a sequence of more than 64 KiB that ends exactly where
- * its buffer ends would lose a byte.
+ * One entry of a search. The writer gets room for everything at once: a sequence of more than 64
+ * KiB that ends exactly where its buffer ends would lose a byte.
  */
 export function writeEntry(id: number, dn: string, attributes: readonly SentAttribute[], typesOnly: boolean): Buffer {
   const writer = new BerWriter({ size: roomFor(dn, attributes) });

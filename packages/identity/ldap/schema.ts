@@ -48,7 +48,10 @@ const BY_NAME = new Map(
   ]),
 );
 
-/** The name by which entries hold an attribute, in lower case, whether it was named by name or by number. */
+/**
+ * The name by which entries hold an attribute, in lower case, whether it was named by name or by
+ * number.
+ */
 export function attributeKey(description: string): string {
   const lower = description.toLowerCase();
   return BY_NAME.get(lower)?.name.toLowerCase() ?? lower;

@@ -15,8 +15,9 @@ import { containerName, nameKey, placeOf, readName, type Tree, treeOf } from './
 import { entryAt, LAST_STAGE, type Position, type Viewer, walk } from './walk.ts';
 
 /**
- * Paged results (RFC 2696). The server remembers nothing: the cookie says where to go on, how many entries went out before, and
- * which search it belongs to. It opens nothing: who may see what is decided anew for every page.
+ * Paged results (RFC 2696). The server remembers nothing: the cookie says where to go on, how many
+ * entries went out before, and which search it belongs to. It opens nothing: who may see what is
+ * decided anew for every page.
  */
 export const PAGED_RESULTS = '1.2.840.113556.1.4.319';
 
@@ -103,7 +104,8 @@ export function subschema(): Entry {
   };
 }
 
-// Which attributes of an entry a search asked for: names, `*`, `+`, `1.1` (RFC 4511, section 4.5.1.8; RFC 3673).
+// Which attributes of an entry a search asked for: names, `*`, `+`, `1.1` (RFC 4511, section
+// 4.5.1.8; RFC 3673).
 export type Selection = (entry: Entry) => SentAttribute[];
 
 /** `wanted` in lower case. */
@@ -179,7 +181,10 @@ function pageOf({ request, controls }: Message<SearchRequest>): Page | Result | 
   return page;
 }
 
-/** Entries that may still go out with this answer. The size limit of a client holds over all pages of a search. */
+/**
+ * Entries that may still go out with this answer. The size limit of a client holds over all pages
+ * of a search.
+ */
 function maxEntries({ sizeLimit }: SearchRequest, page: Page | undefined, serverLimit: number): number {
   const allowed = sizeLimit === 0 ? Infinity : Math.max(0, sizeLimit - (page?.sent ?? 0));
   return Math.min(allowed, page?.size ?? serverLimit, serverLimit);

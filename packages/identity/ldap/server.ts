@@ -20,7 +20,9 @@ export interface LdapServerOptions {
   bases: { core: string; web: string };
   /** Username of the account that may read everything. */
   searchAccount: string;
-  /** Its password of the settings: who brings it is judged even while guesses have locked the name. */
+  /**
+   * Its password of the settings: who brings it is judged even while guesses have locked the name.
+   */
   searchPassword?: Secret | undefined;
   log: Log;
   limits?: Partial<LdapLimits>;
@@ -34,7 +36,10 @@ export interface LdapServer {
   close(graceMs: number): Promise<void>;
 }
 
-/** Example: `const port = await createLdapServer({ roster, checkPassword, bases, searchAccount, log }).listen(0, '127.0.0.1')` */
+/**
+ * Example: `const port = await createLdapServer({ roster, checkPassword, bases, searchAccount, log
+ * }).listen(0, '127.0.0.1')`
+ */
 export function createLdapServer(options: LdapServerOptions): LdapServer {
   const now = options.now ?? Date.now;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
@@ -60,7 +65,10 @@ export function createLdapServer(options: LdapServerOptions): LdapServer {
     socket.once('close', () => connections.delete(connection));
   }
 
-  /** When the server is full, the oldest client gives way that has not signed in and waits for nothing, or only for a refusal. */
+  /**
+   * When the server is full, the oldest client gives way that has not signed in and waits for
+   * nothing, or only for a refusal.
+   */
   function makeRoom(): boolean {
     if (connections.size < limits.connections) return true;
     events.count('turnedAway');

@@ -78,7 +78,10 @@ export function leafKey(container: Container, label: string): string {
   return `${container}/${accountKey(label)}`;
 }
 
-/** Key of the name that a client compares with; undefined when it is no name. One that is not of this tree equals none in it. */
+/**
+ * Key of the name that a client compares with; undefined when it is no name. One that is not of
+ * this tree equals none in it.
+ */
 export function nameKey(tree: Tree, text: string): string | undefined {
   const parts = readName(text);
   if (parts === undefined) return undefined;

@@ -11,14 +11,17 @@ import { attributeKey, CLASSES } from './schema.ts';
 import { type Container, type Place, placeOf, readName, type Tree } from './tree.ts';
 
 /**
- * What a filter says before anything is read: which kinds of entries can match it at all, and what must hold for every match.
- * False only when no entry of exactly these classes can match.
+ * What a filter says before anything is read: which kinds of entries can match it at all, and what
+ * must hold for every match. False only when no entry of exactly these classes can match.
  */
 export function canMatch(filter: Filter, classes: readonly string[]): boolean {
   return canBe(true, filter, new Set(classes.map((name) => name.toLowerCase())));
 }
 
-/** What cannot be told of an entry is neither true nor false: it never makes anything possible that is not said here. */
+/**
+ * What cannot be told of an entry is neither true nor false: it never makes anything possible that
+ * is not said here.
+ */
 function canBe(truth: boolean, filter: Filter, classes: ReadonlySet<string>): boolean {
   switch (filter.kind) {
     case 'and':
@@ -42,7 +45,10 @@ function canBe(truth: boolean, filter: Filter, classes: ReadonlySet<string>): bo
   }
 }
 
-/** Values that every match must have, by attribute in lower case; only what the whole filter demands. */
+/**
+ * Values that every match must have, by attribute in lower case; only what the whole filter
+ * demands.
+ */
 export function demanded(filter: Filter): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   collect(filter, found);
@@ -64,7 +70,10 @@ export interface Viewer {
   everything: boolean;
 }
 
-/** Where a walk goes on: with the entries of this stage whose key is above `after`, then with the later stages. */
+/**
+ * Where a walk goes on: with the entries of this stage whose key is above `after`, then with the
+ * later stages.
+ */
 export interface Position {
   stage: number;
   after: number;
@@ -244,7 +253,10 @@ function groupsWhere(viewer: Viewer, demands: Demands): GroupsWhere {
   return { ...(name !== undefined && { name }), ...(member !== undefined && { member }) };
 }
 
-/** The user or group that a name in a filter stands for; undefined when it stands for none: then nothing is narrowed. */
+/**
+ * The user or group that a name in a filter stands for; undefined when it stands for none: then
+ * nothing is narrowed.
+ */
 function labelIn(tree: Tree, container: Container, name: string | undefined): string | undefined {
   const parts = readName(name);
   const place = parts && placeOf(tree, parts);

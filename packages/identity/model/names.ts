@@ -3,7 +3,10 @@
 import type { Json } from '@holdfast/kit/json';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 
-/** The form in which names are compared and found. The database server's own locale knows only ASCII, so it is made here. */
+/**
+ * The form in which names are compared and found. The database server's own locale knows only
+ * ASCII, so it is made here.
+ */
 export function nameKey(name: string): string {
   return name.normalize('NFC').toLowerCase();
 }
@@ -49,8 +52,8 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 const MAX_MS = 36_525 * DAY_MS;
 
 /**
- * Lengths of time as the provider writes them in attributes: `days=7;hours=12`.
- * Milliseconds, at most a hundred years; undefined for anything that is not of this form, or is not above zero.
+ * Lengths of time as the provider writes them in attributes: `days=7;hours=12`. Milliseconds, at
+ * most a hundred years; undefined for anything that is not of this form, or is not above zero.
  */
 export function readDuration(text: unknown): number | undefined {
   if (typeof text !== 'string' || text.length > 200) return undefined;

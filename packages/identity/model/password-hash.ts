@@ -29,8 +29,8 @@ const ARGON2_FORM =
 const PBKDF2_FORM = /^pbkdf2_sha256\$(\d{1,8})\$([A-Za-z0-9./+_-]{1,64})\$([A-Za-z0-9+/]{43})=$/;
 
 /**
- * Reads `$argon2id$...`, `argon2$argon2id$...` (Django, authentik) and `pbkdf2_sha256$iterations$salt$hash`. Undefined
- * for other forms and for costs out of bounds.
+ * Reads `$argon2id$...`, `argon2$argon2id$...` (Django, authentik) and
+ * `pbkdf2_sha256$iterations$salt$hash`. Undefined for other forms and for costs out of bounds.
  */
 export function readPasswordHash(text: string): PasswordHash | undefined {
   return readArgon2(text.startsWith('argon2$') ? text.slice('argon2'.length) : text) ?? readPbkdf2(text);

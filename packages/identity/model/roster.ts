@@ -32,7 +32,10 @@ export interface TreeGroup {
   changedAt: Date;
 }
 
-/** Narrows what is read; every condition must hold. The store may hand out more than asked, never less. */
+/**
+ * Narrows what is read; every condition must hold. The store may hand out more than asked, never
+ * less.
+ */
 export interface PeopleWhere {
   username?: string;
   email?: string;
@@ -62,15 +65,21 @@ export interface PasswordAttempt {
   appPasswords: boolean;
   /** In the line of those whose password is checked. */
   place: Place;
-  /** Asked when its turn has come: false when nobody waits for the verdict any more. It is `busy` then. */
+  /**
+   * Asked when its turn has come: false when nobody waits for the verdict any more. It is `busy`
+   * then.
+   */
   wanted?: () => boolean;
 }
 
-/** The account whose password it is; `busy` when so many wait already that this one would never get its turn. */
+/**
+ * The account whose password it is; `busy` when so many wait already that this one would never get
+ * its turn.
+ */
 export type PasswordVerdict = { pk: number } | 'refused' | 'busy';
 
 /**
- * Judges a password. Unknown, inactive and password-less users are refused after the same work as a wrong password, so
- * that the time tells nothing.
+ * Judges a password. Unknown, inactive and password-less users are refused after the same work as a
+ * wrong password, so that the time tells nothing.
  */
 export type CheckPassword = (attempt: PasswordAttempt) => Promise<PasswordVerdict>;

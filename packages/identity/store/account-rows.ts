@@ -34,7 +34,10 @@ export interface StoredAccount {
   groups: GroupOfAccount[];
 }
 
-/** The accounts that `chosen` (a statement over the table `account`) yields; ordered by the caller once more. */
+/**
+ * The accounts that `chosen` (a statement over the table `account`) yields; ordered by the caller
+ * once more.
+ */
 export function accountsOf(sql: Sql, chosen: Piece): Piece {
   return sql`
     WITH chosen AS MATERIALIZED (${chosen})

@@ -7,7 +7,9 @@ import { allOf, containing, type Piece, type Sql } from './database.ts';
 
 const LOOKUPS = ['exact', 'lt', 'lte', 'gt', 'gte', 'isnull', 'contains', 'icontains', 'in'] as const;
 type Lookup = (typeof LOOKUPS)[number];
-/** The provider knows these; passing them over as names of keys would find nothing without a word. */
+/**
+ * The provider knows these; passing them over as names of keys would find nothing without a word.
+ */
 const NOT_SERVED = [
   'iexact',
   'startswith',
@@ -88,7 +90,9 @@ function matches(sql: Sql, column: Piece, { path, lookup, value }: AttributeCond
   const steps = sql`ARRAY(SELECT jsonb_array_elements_text(${JSON.stringify(path)}::text::jsonb))`;
   const found = sql`(${column} #> ${steps})`;
   const given = sql`${JSON.stringify(value)}::text::jsonb`;
-  /** PostgreSQL puts every number above every text; a number shall only be compared with numbers. */
+  /**
+   * PostgreSQL puts every number above every text; a number shall only be compared with numbers.
+   */
   const sameKind = sql`jsonb_typeof(${found}) = jsonb_typeof(${given})`;
   switch (lookup) {
     case 'exact':

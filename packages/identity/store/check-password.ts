@@ -28,7 +28,9 @@ export interface PasswordCheckOptions {
 
 export interface PasswordCheck {
   check: CheckPassword;
-  /** Resolves when what was to be noted about accepted sign-ins is in the database, or has failed. */
+  /**
+   * Resolves when what was to be noted about accepted sign-ins is in the database, or has failed.
+   */
   settled: () => Promise<void>;
 }
 
@@ -44,12 +46,16 @@ interface Candidate {
 const LAST_LOGIN_EVERY_MS = 60_000;
 
 /**
- * Everything is read at each call; no verdict is kept. The time of the login and a fresh hash are written after the
- * verdict, not before it: a full disk or a lock must not keep out somebody whose password is right.
+ * Everything is read at each call; no verdict is kept. The time of the login and a fresh hash are
+ * written after the verdict, not before it: a full disk or a lock must not keep out somebody whose
+ * password is right.
  */
 export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOptions): PasswordCheck {
   const underWay = new Set<Promise<void>>();
-  /** One note at a time for each account: a row that is locked for long must not use up the connections. */
+  /**
+   * One note at a time for each account: a row that is locked for long must not use up the
+   * connections.
+   */
   const noting = new Set<number>();
 
   async function check(attempt: PasswordAttempt): Promise<PasswordVerdict> {
@@ -108,7 +114,9 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
     ).finally(() => noting.delete(pk));
   }
 
-  /** The password stays the same, so nothing else changes; one that was set in the meantime stays. */
+  /**
+   * The password stays the same, so nothing else changes; one that was set in the meantime stays.
+   */
   async function replaceHash({ pk, password_hash: before }: Candidate, fresh: string): Promise<void> {
     await run((sql) => sql`UPDATE account SET password_hash = ${fresh} WHERE pk = ${pk} AND password_hash = ${before}`);
   }

@@ -3,7 +3,10 @@
 import type postgres from 'postgres';
 import { codeOf } from '@holdfast/kit/app-error';
 
-/** Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server does not answer. */
+/**
+ * Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server
+ * does not answer.
+ */
 export type RunSql = <T>(use: (sql: postgres.Sql) => Promise<T>) => Promise<T>;
 
 /** A connection, or a transaction on one. */
@@ -57,7 +60,9 @@ export function pointsNowhere(error: unknown): boolean {
   return codeOf(error) === FOREIGN_KEY_VIOLATION;
 }
 
-/** One transaction. Whoever gives way in a deadlock begins anew: the other one has ended by then. */
+/**
+ * One transaction. Whoever gives way in a deadlock begins anew: the other one has ended by then.
+ */
 export async function inTransaction<T>(run: RunSql, work: (sql: Sql) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
@@ -87,7 +92,10 @@ export function allOf(sql: Sql, conditions: readonly Piece[]): Piece {
   return conditions.reduce((all, each) => sql`${all} AND ${each}`, sql`true`);
 }
 
-/** `ORDER BY` of the wanted columns out of the known ones, and of `last`, so that pages never overlap. */
+/**
+ * `ORDER BY` of the wanted columns out of the known ones, and of `last`, so that pages never
+ * overlap.
+ */
 export function orderBy(
   sql: Sql,
   wanted: readonly string[],

@@ -163,7 +163,10 @@ async function replaceMembers(sql: Sql, uuid: string, users: readonly number[]):
   }
 }
 
-/** The groups that `chosen` (a statement over the table `user_group`) yields; with their members in the same statement. */
+/**
+ * The groups that `chosen` (a statement over the table `user_group`) yields; with their members in
+ * the same statement.
+ */
 function groupsOf(sql: Sql, chosen: Piece, withMembers: boolean): Piece {
   const members = withMembers
     ? sql`(SELECT coalesce(jsonb_agg(jsonb_build_object('pk', a.pk, 'username', a.username, 'name', a.name,

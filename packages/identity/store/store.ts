@@ -90,7 +90,8 @@ function groupsWhere(sql: Sql, { name, member }: GroupsWhere): Piece[] {
   ];
 }
 
-// An account of a program with its app password, and a group of its own where that is asked for: all or nothing.
+// An account of a program with its app password, and a group of its own where that is asked for:
+// all or nothing.
 export interface NewServiceAccount {
   name: string;
   createGroup: boolean;
@@ -158,7 +159,10 @@ export function slugOf(name: string): string {
 export interface IdentityStoreOptions {
   /** The migrated database `identity`. */
   run: RunSql;
-  /** At least 32 random characters, kept outside the database. With another one every token and every uid changes. */
+  /**
+   * At least 32 random characters, kept outside the database. With another one every token and
+   * every uid changes.
+   */
   secretKey: Secret;
   now: () => Date;
   log: Log;
@@ -178,7 +182,10 @@ export interface IdentityStore {
   line: FairLine;
   /** Deletes tokens that expired more than an hour ago; how many. Call it every few minutes. */
   sweep(now: Date): Promise<number>;
-  /** Resolves when what accepted sign-ins left to be written is written. Call it before the database ends. */
+  /**
+   * Resolves when what accepted sign-ins left to be written is written. Call it before the database
+   * ends.
+   */
   settled: () => Promise<void>;
 }
 
@@ -206,8 +213,8 @@ export function identityStore({ run, secretKey, now, log, line = hashLine() }: I
 }
 
 /**
- * One piece of work at once for each core. Each takes a thread of libuv's pool, which files and host names share: the process
- * starts with UV_THREADPOOL_SIZE well above it.
+ * One piece of work at once for each core. Each takes a thread of libuv's pool, which files and
+ * host names share: the process starts with UV_THREADPOOL_SIZE well above it.
  */
 function hashLine(): FairLine {
   return new FairLine({ places: availableParallelism() });

@@ -61,8 +61,8 @@ export interface Tokens {
   /** Rejects with a FieldRefusal for an identifier that is taken and for an unknown account. */
   create(values: TokenValues, key: string): Promise<StoredToken>;
   /**
-   * What `after` makes of the token as it is then, with nobody else changing it meanwhile; the owner stays. Undefined when
-   * there is no such token.
+   * What `after` makes of the token as it is then, with nobody else changing it meanwhile; the
+   * owner stays. Undefined when there is no such token.
    */
   change(
     uuid: string,
@@ -150,7 +150,10 @@ export function isValid(sql: Sql, now: Date): Piece {
   return sql`(NOT token.expiring OR token.expires > ${now})`;
 }
 
-/** Within the caller's transaction; an identifier that is taken rejects with the database's own error. */
+/**
+ * Within the caller's transaction; an identifier that is taken rejects with the database's own
+ * error.
+ */
 export async function createToken(
   sql: Sql,
   keys: IdentityKeys,

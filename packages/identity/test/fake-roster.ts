@@ -1,5 +1,5 @@
-// The store of the embedded identity provider in memory: as strict about order, `after` and `limit` as the real one, and like
-// it allowed to hand out more than was asked (`loose`).
+// The store of the embedded identity provider in memory: as strict about order, `after` and `limit`
+// as the real one, and like it allowed to hand out more than was asked (`loose`).
 
 import type { Attributes } from '@holdfast/kit/json';
 import { nameKey } from '../model/names.ts';

@@ -1,4 +1,5 @@
-// The parts of the identity provider that need no database: durations, keys, password hashes, queries, times.
+// The parts of the identity provider that need no database: durations, keys, password hashes,
+// queries, times.
 
 import { argon2Sync, pbkdf2Sync } from 'node:crypto';
 import fc from 'fast-check';

@@ -1,4 +1,5 @@
-// Entries: free attributes, what they may not replace, names that need escaping; large entries; schema.
+// Entries: free attributes, what they may not replace, names that need escaping; large entries;
+// schema.
 
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Attributes } from '@holdfast/kit/json';

@@ -1,4 +1,5 @@
-// The protocol beside binds and searches: framing, other operations, limits of connections, hostile bytes.
+// The protocol beside binds and searches: framing, other operations, limits of connections, hostile
+// bytes.
 
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';

@@ -202,7 +202,9 @@ export class Wire {
     return this;
   }
 
-  /** Waits until the answers that have come are enough. Throws when the connection closes before. */
+  /**
+   * Waits until the answers that have come are enough. Throws when the connection closes before.
+   */
   async until<T>(test: (answers: Answer[]) => T | undefined): Promise<T> {
     for (;;) {
       const found = test(this.answers);

@@ -1,4 +1,5 @@
-// Reads a release archive safely: checks all entries before unpacking, and sizes and checksums while unpacking.
+// Reads a release archive safely: checks all entries before unpacking, and sizes and checksums
+// while unpacking.
 
 import { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
@@ -10,8 +11,8 @@ import { type Entry, getFileNameLowLevel, openPromise, type ZipFile } from 'yauz
 import { StackError } from '@holdfast/kit/app-error';
 
 /**
- * An entry of a release archive, by its name. Names that leave the folder, hide something or collide with another name
- * are refused before anything is written.
+ * An entry of a release archive, by its name. Names that leave the folder, hide something or
+ * collide with another name are refused before anything is written.
  */
 export interface NamedEntry {
   /** Path in the archive; a directory ends with a slash. */
@@ -253,7 +254,10 @@ function otherSize(archive: string, entry: string): StackError {
   return new StackError(`${archive} is damaged: wrong size of ${quoted(entry)}.`, AGAIN);
 }
 
-/** Rewords errors of the library or zlib about a damaged archive. File system errors stay as they are. */
+/**
+ * Rewords errors of the library or zlib about a damaged archive. File system errors stay as they
+ * are.
+ */
 function asRefusal(error: unknown, archive: string, entry?: string): unknown {
   if (error instanceof StackError || !(error instanceof Error)) return error;
   const isOfFileSystem = 'syscall' in error;

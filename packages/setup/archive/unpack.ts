@@ -9,7 +9,9 @@ import { z } from 'zod';
 import { codeOf } from '@holdfast/kit/app-error';
 import type { ArchiveEntry, ReleaseArchive } from './archive.ts';
 
-/** Record of an unpacked release: prevents unpacking it twice, and building from an incomplete one. */
+/**
+ * Record of an unpacked release: prevents unpacking it twice, and building from an incomplete one.
+ */
 export const RECORD = '.holdfast-archive.json';
 
 const recordSchema = z.strictObject({
@@ -24,7 +26,10 @@ const recordSchema = z.strictObject({
 });
 export type ReleaseRecord = z.infer<typeof recordSchema>;
 
-/** The record of a release whose files are all present; undefined if any is missing or has another size. */
+/**
+ * The record of a release whose files are all present; undefined if any is missing or has another
+ * size.
+ */
 export function completeRelease(directory: string): ReleaseRecord | undefined {
   try {
     const record = recordSchema.parse(JSON.parse(readFileSync(join(directory, RECORD), 'utf8')));
@@ -51,7 +56,10 @@ export const STAGING = '.new-';
 const READABLE = 0o644;
 const RUNNABLE = 0o755;
 
-/** Resolves with the path of the new directory. `onProgress` gets the number of bytes written so far. */
+/**
+ * Resolves with the path of the new directory. `onProgress` gets the number of bytes written so
+ * far.
+ */
 export async function unpackRelease(
   archive: ReleaseArchive,
   top: string,

@@ -1,4 +1,5 @@
-// Reads the CA of a release, or creates one. An operator may bring any CA that the release's scripts can make.
+// Reads the CA of a release, or creates one. An operator may bring any CA that the release's
+// scripts can make.
 
 import 'reflect-metadata';
 import { createPrivateKey, type KeyObject, X509Certificate as NodeCertificate } from 'node:crypto';
@@ -28,7 +29,10 @@ export interface ReleaseAuthority {
   key: KeyObject;
   /** The name for Web Crypto. */
   algorithm: SigningAlgorithm;
-  /** The name for Java: `SHA384withECDSA`. The core signs with the algorithm of the CA's own certificate. */
+  /**
+   * The name for Java: `SHA384withECDSA`. The core signs with the algorithm of the CA's own
+   * certificate.
+   */
   javaAlgorithm: string;
 }
 

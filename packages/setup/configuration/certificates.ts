@@ -1,5 +1,5 @@
-// Creates the certificates, keystores and the revocation list that CoreConfig.xml names, before a release starts.
-// The server key must be RSA: the release signs its tokens with it (RS256).
+// Creates the certificates, keystores and the revocation list that CoreConfig.xml names, before a
+// release starts. The server key must be RSA: the release signs its tokens with it (RS256).
 
 import 'reflect-metadata';
 import { type KeyObject, X509Certificate as NodeCertificate, webcrypto } from 'node:crypto';
@@ -60,7 +60,10 @@ export async function ensureReleaseServer(deps: ReleaseCertificateDeps, hosts: r
   await ensureBundle(files.serverBundle, { ...pair, chain: authority.chain }, 'takserver', again);
 }
 
-/** Ensures svc_api.pem, its key and svc_api.p12. Keeps a valid pair. Returns the fingerprint: `AA:BB:…`. */
+/**
+ * Ensures svc_api.pem, its key and svc_api.p12. Keeps a valid pair. Returns the fingerprint:
+ * `AA:BB:…`.
+ */
 export async function ensureReleaseApi(deps: ReleaseCertificateDeps): Promise<string> {
   const { files, authority, names } = deps;
   let pair = usablePair(deps, files.api, files.apiKey);
@@ -104,12 +107,16 @@ export async function ensureAuthorityStores({ files, authority }: ReleaseCertifi
     }));
     writeFileAtomically(files.truststore, await certificateBundle(entries, BUNDLE_PASSWORD), 0o644);
   }
-  // The core opens it at every start, even without federation, and writes it when a federate is trusted.
+  // The core opens it at every start, even without federation, and writes it when a federate is
+  // trusted.
   const federation = join(files.directory, 'fed-truststore.jks');
   if (!existsSync(federation)) writeFileAtomically(federation, readFileSync(files.truststore), 0o640);
 }
 
-/** Ensures crl_index.txt and ca.crl in the format of `openssl ca`. Keeps a valid list that doesn't expire soon. */
+/**
+ * Ensures crl_index.txt and ca.crl in the format of `openssl ca`. Keeps a valid list that doesn't
+ * expire soon.
+ */
 export async function ensureRevocationList({ files, authority, now, say }: ReleaseCertificateDeps): Promise<void> {
   if (!existsSync(files.revocationIndex)) writeFileAtomically(files.revocationIndex, '', 0o640);
   const attributes = `${files.revocationIndex}.attr`;
@@ -221,7 +228,10 @@ async function ensureBundle(
   writeFileAtomically(file, bundle);
 }
 
-/** Writes the key unencrypted and the current chain after the certificate. True if the certificate file changed. */
+/**
+ * Writes the key unencrypted and the current chain after the certificate. True if the certificate
+ * file changed.
+ */
 function writePair(
   certificateFile: string,
   keyFile: string,

@@ -1,5 +1,5 @@
-// Prepares the files of a release before its core starts: configuration, users, certificates and retention files.
-// Reports every problem at once, and then writes nothing.
+// Prepares the files of a release before its core starts: configuration, users, certificates and
+// retention files. Reports every problem at once, and then writes nothing.
 
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -136,7 +136,10 @@ function look(wanted: WantedRelease): { problems: { message: string; remedy: str
   return { problems, found: { configs, users: document } };
 }
 
-/** The core uses TLS if `ldaps` is anywhere in the address, even in a host name. Then every sign-in would fail. */
+/**
+ * The core uses TLS if `ldaps` is anywhere in the address, even in a host name. Then every sign-in
+ * would fail.
+ */
 function refuseMisread(url: string): void {
   if (!/^ldap:.*ldaps/i.test(url)) return;
   throw new StackError(

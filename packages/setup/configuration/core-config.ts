@@ -1,5 +1,5 @@
-// Patches CoreConfig.xml for the stack: database, directory, listeners, certificates, signing and revocation.
-// Keeps everything else, which belongs to the operator or the core.
+// Patches CoreConfig.xml for the stack: database, directory, listeners, certificates, signing and
+// revocation. Keeps everything else, which belongs to the operator or the core.
 
 import type { Element, Node } from '@xmldom/xmldom';
 import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
@@ -49,8 +49,8 @@ const CONNECTION = /<connection(?=[\s/>])/g;
 const GROUP_NAME = `[Cc][Nn]=${CHANNEL_PREFIX}(.*?)(?:,|$)`;
 
 /**
- * Returns the patched text and the values that were replaced. `fresh`: the text is the example of a release, so its
- * listeners needn't be kept. Throws a ConfigurationFault.
+ * Returns the patched text and the values that were replaced. `fresh`: the text is the example of a
+ * release, so its listeners needn't be kept. Throws a ConfigurationFault.
  */
 export function patchCoreConfig(
   text: string,
@@ -174,8 +174,9 @@ function patchRepository(document: ConfigurationDocument, repository: Element, {
 }
 
 /**
- * An auto-sized pool asks the database once, when the core starts. If the database is unavailable then, it gets one
- * connection, and the core never finishes starting. Keeps a number that the operator chose, up to `connections`.
+ * An auto-sized pool asks the database once, when the core starts. If the database is unavailable
+ * then, it gets one connection, and the core never finishes starting. Keeps a number that the
+ * operator chose, up to `connections`.
  */
 function poolOf(repository: Element, connections: number): Record<string, string> {
   const isChosen = repository.getAttribute('connectionPoolAutoSize') === 'false';
@@ -290,8 +291,8 @@ function withoutPrefix(document: ConfigurationDocument, parent: Element, element
 }
 
 /**
- * Makes the first `<connection` of the text the element itself, complete on its line: the release's scripts search the
- * text for the password. Rewrites an earlier one in a comment as `< connection`.
+ * Makes the first `<connection` of the text the element itself, complete on its line: the release's
+ * scripts search the text for the password. Rewrites an earlier one in a comment as `< connection`.
  */
 function connectionOnOneLine(document: ConfigurationDocument): string {
   const text = document.text();

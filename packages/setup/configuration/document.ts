@@ -1,5 +1,5 @@
-// Edits an XML configuration file in place. Keeps comments, order, line ends and everything outside its root.
-// A file without changes keeps every byte. Refuses a DOCTYPE.
+// Edits an XML configuration file in place. Keeps comments, order, line ends and everything outside
+// its root. A file without changes keeps every byte. Refuses a DOCTYPE.
 
 import { type Document, DOMParser, type Element, type Node, XMLSerializer } from '@xmldom/xmldom';
 import { messageOf } from '@holdfast/kit/app-error';
@@ -142,7 +142,10 @@ function isBlank(node: Node): boolean {
   return node.nodeType === node.TEXT_NODE && (node.nodeValue ?? '').trim() === '';
 }
 
-/** Sets attributes that differ, and reports replaced values (of `secrets`, only that they were replaced). */
+/**
+ * Sets attributes that differ, and reports replaced values (of `secrets`, only that they were
+ * replaced).
+ */
 export function setAttributes(
   document: ConfigurationDocument,
   element: Element,

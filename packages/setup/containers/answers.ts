@@ -1,5 +1,6 @@
-// Checks the health of a container of our image: `answers.js ROLE` exits with 0 if the role's program answers, else 1.
-// It runs every few seconds, so it is small and leaves no lines in the logs of the programs.
+// Checks the health of a container of our image: `answers.js ROLE` exits with 0 if the role's
+// program answers, else 1. It runs every few seconds, so it is small and leaves no lines in the
+// logs of the programs.
 
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -60,7 +61,10 @@ async function answersOk(at: number, path: string): Promise<void> {
   if (status !== 200) throw new Error(`port ${at} returned ${status} for ${path}`);
 }
 
-/** Checks that the certificate is from the core's CA. Closes properly, so that the server sees no failed handshake. */
+/**
+ * Checks that the certificate is from the core's CA. Closes properly, so that the server sees no
+ * failed handshake.
+ */
 async function showsCertificate(at: number, caFile: string, options: ConnectionOptions = {}): Promise<void> {
   const socket = connectSecurely({ host: AT, port: at, ca: readFileSync(caFile), ...options });
   await opened(socket, 'secureConnect');
@@ -97,7 +101,10 @@ async function takesConnections(at: number): Promise<void> {
   socket.end();
 }
 
-/** Like pg_isready: a server that asks for a password is ready. It logs nothing when we then disconnect. */
+/**
+ * Like pg_isready: a server that asks for a password is ready. It logs nothing when we then
+ * disconnect.
+ */
 async function takesSignIns(at: number): Promise<void> {
   const socket = connect(at, AT);
   await opened(socket, 'connect');
@@ -111,7 +118,8 @@ async function takesSignIns(at: number): Promise<void> {
     socket.once('end', () => reject(new Error(`port ${at} closed the connection`)));
   });
   socket.end();
-  // R: asks for a password. An error other than "cannot connect now" (57P03) also means that the server is ready.
+  // R: asks for a password. An error other than "cannot connect now" (57P03) also means that the
+  // server is ready.
   const text = answer.toString('latin1');
   if (text.startsWith('R') || (text.startsWith('E') && !text.includes('\0C57P03\0'))) return;
   throw new Error(`port ${at}: ${/\0M([^\0]*)/.exec(text)?.[1] ?? 'not the response of a database'}`);

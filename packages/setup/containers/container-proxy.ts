@@ -1,5 +1,6 @@
-// Gives read-only access to the container engine, for the containers of one Compose project.
-// The engine's socket means root on the machine: so nothing is passed through, every request and answer is rebuilt.
+// Gives read-only access to the container engine, for the containers of one Compose project. The
+// engine's socket means root on the machine: so nothing is passed through, every request and answer
+// is rebuilt.
 
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -21,7 +22,10 @@ const network = z.object({
   GlobalIPv6Address: z.string().nullish(),
 });
 
-/** The only members of an engine's answer that are returned: above all no environment, command or host path. */
+/**
+ * The only members of an engine's answer that are returned: above all no environment, command or
+ * host path.
+ */
 export const listAnswer = z.array(z.object({ Id: z.string(), Labels: labels.nullish() }));
 
 export const containerAnswer = z.object({
@@ -127,7 +131,10 @@ const MAX_CONNECTIONS = 64;
 const REQUEST_WITHIN_MS = 5_000;
 const LOGGED_CHARACTERS = 200;
 
-/** Creates the server, not listening yet. One request per connection, without body, upgrade or tunnel. */
+/**
+ * Creates the server, not listening yet. One request per connection, without body, upgrade or
+ * tunnel.
+ */
 export function containerProxy({ socket, project, refused, withinMs = 10_000 }: ContainerProxyOptions): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,

@@ -22,7 +22,10 @@ export function databasePasswords(settings: Settings, read: readonly SettingName
   ]);
 }
 
-/** Our PostgreSQL is in our image. A release's is in its own image, and uses the files of the release. */
+/**
+ * Our PostgreSQL is in our image. A release's is in its own image, and uses the files of the
+ * release.
+ */
 export function databasePrograms(
   { home, places, problems, given }: Pick<RoleContext, 'home' | 'places' | 'problems' | 'given'>,
   settings: Settings,

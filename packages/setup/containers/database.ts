@@ -1,5 +1,6 @@
-// Runs the role `database`: prepares the cluster of a volume, then becomes PostgreSQL as the container's first process.
-// Locks the volume, because two containers on one volume would destroy the cluster.
+// Runs the role `database`: prepares the cluster of a volume, then becomes PostgreSQL as the
+// container's first process. Locks the volume, because two containers on one volume would destroy
+// the cluster.
 
 import { closeSync, existsSync, openSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +19,9 @@ import type { DatabaseTuning } from '../../../shared/settings/tuning.ts';
 import { anotherMajor, bringSchemaUpToDate, type ReleaseSchema } from '../release-files/schema.ts';
 import { CLUSTER } from './places.ts';
 
-/** Throws a StackError if the directory is not on a volume: the next update would delete its data. */
+/**
+ * Throws a StackError if the directory is not on a volume: the next update would delete its data.
+ */
 export function proveVolume(directory: string, mountinfo: string): void {
   let path: string;
   try {

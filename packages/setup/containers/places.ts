@@ -1,5 +1,5 @@
-// Reads the addresses and directories of the stack's services from the HOLDFAST_ variables, with defaults for
-// containers. Settings for people are in shared/settings/table.ts.
+// Reads the addresses and directories of the stack's services from the HOLDFAST_ variables, with
+// defaults for containers. Settings for people are in shared/settings/table.ts.
 
 import { isIPv4 } from 'node:net';
 import type { DatabaseName } from '@holdfast/stack/database/roles';

@@ -1,4 +1,5 @@
-// Plans a container of ours from its environment before it starts anything. Reports every problem at once.
+// Plans a container of ours from its environment before it starts anything. Reports every problem
+// at once.
 
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
@@ -144,7 +145,10 @@ export function withoutOurs(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(kept);
 }
 
-/** URL of the Holdfast database in the management container; undefined without its password in the environment. */
+/**
+ * URL of the Holdfast database in the management container; undefined without its password in the
+ * environment.
+ */
 export function stackDatabaseUrl(environment: NodeJS.ProcessEnv): string | undefined {
   const given = environmentLayer(environment);
   return stackLayer(readPlaces(environment).places, given).values['DATABASE_URL'];

@@ -1,6 +1,7 @@
-// Checks the settings of a container stack before anything is started.
-// In the role `preflight`, planning the container has already checked them. With --of-compose they come from standard
-// input (`docker compose config --format json`), so that no container, network or volume is created for the check.
+// Checks the settings of a container stack before anything is started. In the role `preflight`,
+// planning the container has already checked them. With --of-compose they come from standard input
+// (`docker compose config --format json`), so that no container, network or volume is created for
+// the check.
 
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';

@@ -1,5 +1,6 @@
-// Runs a role of our image: `container.js ROLE`. Turns the environment into the handover of the role's program, removes
-// our variables and secrets from it, and continues as that program (`database`: as PostgreSQL).
+// Runs a role of our image: `container.js ROLE`. Turns the environment into the handover of the
+// role's program, removes our variables and secrets from it, and continues as that program
+// (`database`: as PostgreSQL).
 
 import { say } from '@holdfast/kit/command';
 import { counted } from '@holdfast/kit/format';

@@ -1,5 +1,6 @@
-// Gives the proxy the core's CA and, in direct mode, the server certificate and key.
-// Each pair gets new file names, which `tls.caddy` includes. The proxy watches that file, so the core must not write it.
+// Gives the proxy the core's CA and, in direct mode, the server certificate and key. Each pair gets
+// new file names, which `tls.caddy` includes. The proxy watches that file, so the core must not
+// write it.
 
 import { createHash, X509Certificate } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -31,7 +32,10 @@ export function supplyProxy(proxy: ForProxy, failed: (message: string) => void):
   repeatRegularly(() => giveToProxy(proxy, { ca, certificate, key }, new Date()), failed);
 }
 
-/** Writes missing files, and removes pairs unused for a day. Throws if certificate and key don't match. */
+/**
+ * Writes missing files, and removes pairs unused for a day. Throws if certificate and key don't
+ * match.
+ */
 export function giveToProxy(
   { directory, withKey }: Pick<ForProxy, 'directory' | 'withKey'>,
   files: ServerCertificateFiles,
@@ -47,7 +51,10 @@ export function giveToProxy(
   removeOld(directory, withKey ? [`${name}.pem`, `${name}.key`] : [`${name}.pem`], now);
 }
 
-/** Name by serial number. The same certificate with another chain gets another name, so that the proxy reloads it. */
+/**
+ * Name by serial number. The same certificate with another chain gets another name, so that the
+ * proxy reloads it.
+ */
 function nameOf(directory: string, certificate: string): string {
   const name = `server-${new X509Certificate(certificate).serialNumber.toLowerCase()}`;
   const known = textOf(join(directory, `${name}.pem`));

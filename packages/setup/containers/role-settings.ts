@@ -96,7 +96,8 @@ export function stackLayer({ stack, ports, coreDatabase, appDatabase }: Places, 
       ['LDAP_URL', `ldap://${ldap}:${ports.ldap}`],
       ['LDAP_BASE_DN', CORE_BASE],
       ['DATABASE_URL', urlOf('APP_DB_PASSWORD', STATE_OWNER, appDatabase, STATE_DATABASE)],
-      // All three describe the same database: one from the settings needs the others from there too.
+      // All three describe the same database: one from the settings needs the others from there
+      // too.
       ...(isGiven(given, 'CORE_DATABASE_URL')
         ? []
         : ([
@@ -122,8 +123,8 @@ const PLACEHOLDER =
 const MAX_PLACEHOLDER_LENGTH = 40;
 
 /**
- * Secrets that must be changed before a start: placeholders, published passwords and short ones. Never quotes them.
- * The embedded stack only warns about them.
+ * Secrets that must be changed before a start: placeholders, published passwords and short ones.
+ * Never quotes them. The embedded stack only warns about them.
  */
 export function secretProblems(settings: Settings): Problem[] {
   const published = SETTING_NAMES.filter((name) => isPublished(name, settings));

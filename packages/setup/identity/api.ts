@@ -1,5 +1,5 @@
-// Calls the authentik API for identity-setup. Temporary failures (no answer, a server that is starting)
-// throw NotReady. No message contains a key.
+// Calls the authentik API for identity-setup. Temporary failures (no answer, a server that is
+// starting) throw NotReady. No message contains a key.
 
 import { z } from 'zod';
 import { causeOf, StackError } from '@holdfast/kit/app-error';

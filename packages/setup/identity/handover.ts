@@ -30,7 +30,9 @@ export function identitySetupHandover(directory: string, settings: Settings): Id
   };
 }
 
-/** Requires LDAP_WEB_BASE_DN: unlike our programs, a blueprint can't derive it from LDAP_BASE_DN. */
+/**
+ * Requires LDAP_WEB_BASE_DN: unlike our programs, a blueprint can't derive it from LDAP_BASE_DN.
+ */
 export function webBaseProblems(given: Layer, { LDAP_BASE_DN: core }: Settings): Problem[] {
   if (pick([given], 'LDAP_BASE_DN') === undefined || pick([given], 'LDAP_WEB_BASE_DN') !== undefined) return [];
   return [

@@ -1,5 +1,5 @@
-// Prepares authentik after each `up`: applies our blueprint with the current settings, sets the tokens from
-// the settings, and gives the outpost its key. Safe to repeat.
+// Prepares authentik after each `up`: applies our blueprint with the current settings, sets the
+// tokens from the settings, and gives the outpost its key. Safe to repeat.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, StackError } from '@holdfast/kit/app-error';
@@ -94,7 +94,9 @@ async function acceptedToken(api: IdentitySetupApi, { bootstrapToken, management
   throw new NotReady('it accepts neither IDENTITY_BOOTSTRAP_TOKEN nor IDENTITY_TOKEN of a superuser');
 }
 
-/** Applied each time: authentik notices only changes of the file, not of the settings that it uses. */
+/**
+ * Applied each time: authentik notices only changes of the file, not of the settings that it uses.
+ */
 async function applyBlueprint(api: IdentitySetupApi, key: string, surroundings: Surroundings): Promise<void> {
   for (let left = MAX_APPLICATIONS - 1; ; left -= 1) {
     const after = await appliedOnce(api, key, surroundings);

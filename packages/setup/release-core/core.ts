@@ -1,5 +1,5 @@
-// Runs and watches the programs of a TAK Server release. If one dies, doesn't appear or hangs during the start,
-// ends all of them, so that the container engine restarts the container.
+// Runs and watches the programs of a TAK Server release. If one dies, doesn't appear or hangs
+// during the start, ends all of them, so that the container engine restarts the container.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -50,7 +50,10 @@ export function programOf(args: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** The running programs of a session, by name. Everything that the script started is in it, whatever its parent. */
+/**
+ * The running programs of a session, by name. Everything that the script started is in it, whatever
+ * its parent.
+ */
 export function livingPrograms(session: number): Map<string, ProcessIdentity> {
   const named = processesOf(session).map((each) => [programOf(commandLine(each.pid)), each] as const);
   return new Map(named.filter((each): each is [string, ProcessIdentity] => each[0] !== undefined));
@@ -228,7 +231,8 @@ export class ReleaseCore {
       const living = livingPrograms(session);
       for (const program of programs) {
         const known = seen.get(program);
-        // A process has no arguments while it becomes another program: its number shows that it is alive.
+        // A process has no arguments while it becomes another program: its number shows that it is
+        // alive.
         if (known !== undefined && isAlive(known)) continue;
         const found = living.get(program);
         if (found !== undefined) seen.set(program, found);

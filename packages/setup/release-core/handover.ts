@@ -1,4 +1,5 @@
-// Defines the handover to the role `release-core`: directory of the release and subject parts of certificates.
+// Defines the handover to the role `release-core`: directory of the release and subject parts of
+// certificates.
 
 import { z } from 'zod';
 import { takenHandover } from '@holdfast/kit/command';

@@ -1,5 +1,5 @@
-// Computes the heap sizes of a release's programs from the memory of their container.
-// The release's own script uses the machine's memory, and the kernel would kill one program after another.
+// Computes the heap sizes of a release's programs from the memory of their container. The release's
+// own script uses the machine's memory, and the kernel would kill one program after another.
 
 import { readFileSync } from 'node:fs';
 import { StackError } from '@holdfast/kit/app-error';
@@ -16,8 +16,9 @@ interface Share {
 }
 
 /**
- * In the proportions of the release's own script. api, messaging and config also keep caches outside of their heaps, as
- * large as the heap. The rest is for the JVMs: threads, classes, network buffers.
+ * In the proportions of the release's own script. api, messaging and config also keep caches
+ * outside of their heaps, as large as the heap. The rest is for the JVMs: threads, classes, network
+ * buffers.
  */
 const SHARES: Record<string, Share> = {
   API_MAX_HEAP: { percent: 16, minMib: 448 },
@@ -27,7 +28,10 @@ const SHARES: Record<string, Share> = {
   RETENTION_MAX_HEAP: { percent: 3, minMib: 128 },
 };
 
-/** Heap sizes in MiB, by the names of setenv.sh. Keeps values of the operator. Throws a StackError below 3 GiB. */
+/**
+ * Heap sizes in MiB, by the names of setenv.sh. Keeps values of the operator. Throws a StackError
+ * below 3 GiB.
+ */
 export function heapsFor(memoryBytes: number, environment: NodeJS.ProcessEnv): Record<string, string> {
   if (memoryBytes < MIN_BYTES)
     throw new StackError(

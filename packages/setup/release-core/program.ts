@@ -1,5 +1,6 @@
-// Runs the container `core` of a TAK Server release: waits for database and directory, runs and watches the
-// programs, grants the rights that management requests. Exits with 1 if a program dies, to be restarted.
+// Runs the container `core` of a TAK Server release: waits for database and directory, runs and
+// watches the programs, grants the rights that management requests. Exits with 1 if a program dies,
+// to be restarted.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +18,10 @@ import { heapsFor, memoryOfContainer } from './memory.ts';
 import { carryOutGrants } from './rights.ts';
 import type { Awaited } from './start.ts';
 
-/** Address and account of the directory from CoreConfig.xml, which the programs will use. Tried before they start. */
+/**
+ * Address and account of the directory from CoreConfig.xml, which the programs will use. Tried
+ * before they start.
+ */
 export interface DirectoryAccount {
   url: string;
   /** Also the entry that the test looks up. */
@@ -83,8 +87,8 @@ const WITHIN_MS = 5_000;
 const JAVA_OPTIONS = [
   // Otherwise a program that ran out of heap would keep running half-broken.
   '-XX:+ExitOnOutOfMemoryError',
-  // The API process gets the CA key from messaging by reflection, which an EC key needs this flag for. Without it no
-  // certificate can be signed. An RSA key needs no flag.
+  // The API process gets the CA key from messaging by reflection, which an EC key needs this flag
+  // for. Without it no certificate can be signed. An RSA key needs no flag.
   '--add-opens=jdk.crypto.ec/sun.security.ec=ALL-UNNAMED',
 ];
 /** For a release with another ready line. */

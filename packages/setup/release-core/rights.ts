@@ -1,5 +1,6 @@
-// Grants service accounts the right of the admin API through the release's own user manager.
-// The running server keeps its users in memory and would overwrite a changed file. Verifies the file afterwards.
+// Grants service accounts the right of the admin API through the release's own user manager. The
+// running server keeps its users in memory and would overwrite a changed file. Verifies the file
+// afterwards.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,7 +22,9 @@ const LOOK_EVERY_MS = 1_000;
 const PAUSE_AFTER_FAILURE_MS = 30_000;
 const MAX_REPORTED = 400;
 const MAX_OUTPUT = 32_768;
-/** After an exception, the user manager prints it and hangs, because its grid threads keep running. */
+/**
+ * After an exception, the user manager prints it and hangs, because its grid threads keep running.
+ */
 const FORCED = /^(?:Exception in thread .*|(?:[\w$]+\.)+\w*(?:Exception|Error)\b.*)$/m;
 const ENDS_AFTER_FORCED_MS = 3_000;
 
@@ -107,7 +110,8 @@ export function usersByManager(
         const output = await userManager(['usermod', '-D', entry.identifier], options);
         if (output.code !== 0) throw notDone(output);
       }
-      // Some releases remove the account from memory at once, but from the file only with the next change.
+      // Some releases remove the account from memory at once, but from the file only with the next
+      // change.
       const text = withoutEntry(read(), identifier);
       if (text !== undefined) writeFileAtomically(path, text, USERS_FILE_MODE);
     },

@@ -1,5 +1,6 @@
-// Waits for what a release needs to start, watches its start phases, and delays the next start after a failure.
-// Without this, a start that lost its database, or a program with a failed Spring context, would hang forever.
+// Waits for what a release needs to start, watches its start phases, and delays the next start
+// after a failure. Without this, a start that lost its database, or a program with a failed Spring
+// context, would hang forever.
 
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -21,7 +22,10 @@ export interface StartFault {
   reason: string;
 }
 
-/** Watches a start from the moment the programs are started. `steadyMs`: a monotonic clock in milliseconds. */
+/**
+ * Watches a start from the moment the programs are started. `steadyMs`: a monotonic clock in
+ * milliseconds.
+ */
 export class StartWatch {
   readonly #phaseWithinMs: number;
   readonly #steadyMs: () => number;
@@ -121,7 +125,10 @@ export interface Output {
   close(): void;
 }
 
-/** Appends to a file, which may be truncated meanwhile. Calls `failed` once per failure, such as a full disk. */
+/**
+ * Appends to a file, which may be truncated meanwhile. Calls `failed` once per failure, such as a
+ * full disk.
+ */
 export function outputFile(path: string, failed: (error: unknown) => void): Output {
   mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
   const file = openSync(path, 'a', 0o640);
@@ -145,7 +152,10 @@ export function outputFile(path: string, failed: (error: unknown) => void): Outp
   };
 }
 
-/** Returns a function that reads what was appended since the last call. Starts over if the file was truncated. */
+/**
+ * Returns a function that reads what was appended since the last call. Starts over if the file was
+ * truncated.
+ */
 export function follow(path: string, take: (chunk: Buffer) => void): () => void {
   let at: number | undefined;
   const look = (): void => {
@@ -172,7 +182,10 @@ export function follow(path: string, take: (chunk: Buffer) => void): () => void 
   return look;
 }
 
-/** What a release needs at its start: a device that connects before the directory answers stays in the anonymous group. */
+/**
+ * What a release needs at its start: a device that connects before the directory answers stays in
+ * the anonymous group.
+ */
 export interface Awaited {
   /** `database`, `directory` */
   name: string;
@@ -187,7 +200,10 @@ interface WaitOptions {
   sayEveryMs?: number;
 }
 
-/** Waits until each was available once, and logs what is missing. Rejects with the reason of the signal. */
+/**
+ * Waits until each was available once, and logs what is missing. Rejects with the reason of the
+ * signal.
+ */
 export async function waitForAll(awaited: readonly Awaited[], options: WaitOptions): Promise<void> {
   const reasons = new Map<string, string>(awaited.map(({ name }) => [name, 'not checked yet']));
   const say = (): void => {

@@ -1,5 +1,6 @@
-// Copies the files of a release to the volume of the core. Writes new files to a staging directory, then
-// renames them, the manifest last. A full disk leaves the old release unchanged; the next run repairs a crash.
+// Copies the files of a release to the volume of the core. Writes new files to a staging directory,
+// then renames them, the manifest last. A full disk leaves the old release unchanged; the next run
+// repairs a crash.
 
 import {
   chmodSync,
@@ -56,7 +57,10 @@ export interface Brought {
   keptAside: string[];
 }
 
-/** Throws a StackError if the volume has a newer release or too little space. Nothing is changed then. */
+/**
+ * Throws a StackError if the volume has a newer release or too little space. Nothing is changed
+ * then.
+ */
 export function bringReleaseFiles({ from, to, release }: ReleaseSource): Brought {
   try {
     return bring({ from, to, release });
@@ -176,7 +180,10 @@ function putInPlace(
   return kept;
 }
 
-/** Adds a second name, so that the file is never missing. Reuses a name with the same content from a crash. */
+/**
+ * Adds a second name, so that the file is never missing. Reuses a name with the same content from a
+ * crash.
+ */
 function keepAside(to: string, path: string, release: string): string {
   const source = join(to, path);
   const hash = hashOf(source);

@@ -48,7 +48,10 @@ export function takeReleaseFiles(environment: NodeJS.ProcessEnv): ReleaseSource 
   return takenHandover(environment, RELEASE_FILES_VARIABLE, handoverSchema, 'start this as container.js release-files');
 }
 
-/** The program of the role `release-files`: copies the release in its image to the volume of the core. */
+/**
+ * The program of the role `release-files`: copies the release in its image to the volume of the
+ * core.
+ */
 export function releaseFiles(environment: NodeJS.ProcessEnv): void {
   const log = jsonLog({ role: 'release-files' });
   const source = takeReleaseFiles(environment);

@@ -1,6 +1,7 @@
-// Creates and migrates the tables of a release with its own SchemaManager.jar, before others can connect.
-// That tool purges a database without its history, so it never runs on tables without that history. Extensions belong to
-// the superuser, so that the tool, which runs as the owner of the tables, can't drop them.
+// Creates and migrates the tables of a release with its own SchemaManager.jar, before others can
+// connect. That tool purges a database without its history, so it never runs on tables without that
+// history. Extensions belong to the superuser, so that the tool, which runs as the owner of the
+// tables, can't drop them.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +16,10 @@ import { isReady, serverArguments, type ServerOptions } from '@holdfast/stack/da
 import { CORE_DATABASE, CORE_OWNER, FLOWS_GRANTS, singleUser } from '@holdfast/stack/database/roles';
 
 export interface ReleaseSchema {
-  /** The files of the release (/opt/tak), with db-utils/SchemaManager.jar and the patched CoreConfig.xml. */
+  /**
+   * The files of the release (/opt/tak), with db-utils/SchemaManager.jar and the patched
+   * CoreConfig.xml.
+   */
   directory: string;
   /** Port on 127.0.0.1 during the migration. */
   port: number;
@@ -37,8 +41,9 @@ const READY_WITHIN_MS = 600_000;
 const LOOK_EVERY_MS = 50;
 
 /**
- * Migrates the database `cot` of a stopped cluster to the schema of the release. Runs every time: the tool notices within
- * seconds that nothing is to do, and a remembered success would be wrong after restoring a backup.
+ * Migrates the database `cot` of a stopped cluster to the schema of the release. Runs every time:
+ * the tool notices within seconds that nothing is to do, and a remembered success would be wrong
+ * after restoring a backup.
  */
 export async function bringSchemaUpToDate(
   cluster: Cluster,
@@ -201,7 +206,10 @@ export interface ReleasePrograms {
   major: string;
 }
 
-/** The only PostgreSQL below `root`, the root directory of an image, in the layout of Debian or of PGDG for RHEL. */
+/**
+ * The only PostgreSQL below `root`, the root directory of an image, in the layout of Debian or of
+ * PGDG for RHEL.
+ */
 export function releasePrograms(root: string): ReleasePrograms {
   const found = [...majorsIn(join(root, 'usr/lib/postgresql'), ''), ...majorsIn(join(root, 'usr'), 'pgsql-')];
   const [programs, ...others] = found;
@@ -241,7 +249,9 @@ const MAX_BUFFERS_MIB = 2560;
 
 /** For management, flows, the tools of an operator, and what PostgreSQL keeps for a superuser. */
 const OTHER_CONNECTIONS = 40;
-/** Messaging and API have one pool each. Retention and plugins take two of the other connections. */
+/**
+ * Messaging and API have one pool each. Retention and plugins take two of the other connections.
+ */
 const POOLS = 2;
 const MAX_POOL = 200;
 
@@ -251,8 +261,8 @@ export function poolSize(memory: string): number {
 }
 
 /**
- * Settings for a server that may use `memory` (4g, 6144m). The release's own values (2100 connections, 2560MB of buffers)
- * are for a dedicated host.
+ * Settings for a server that may use `memory` (4g, 6144m). The release's own values (2100
+ * connections, 2560MB of buffers) are for a dedicated host.
  */
 export function sharesOf(memory: string): Record<'max_connections' | 'shared_buffers', string> {
   const mib = Number.parseInt(memory, 10) * (memory.endsWith('g') ? 1024 : 1);

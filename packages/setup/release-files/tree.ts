@@ -1,4 +1,5 @@
-// Lists the files of a release and their ownership: programs are replaced, the operator's files are never overwritten.
+// Lists the files of a release and their ownership: programs are replaced, the operator's files are
+// never overwritten.
 
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// Collects a support bundle of an embedded stack and the facts of any stack, and removes secrets from texts.
+// Collects a support bundle of an embedded stack and the facts of any stack, and removes secrets
+// from texts.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -18,8 +19,8 @@ import { stackDatabaseUrl } from '../containers/plan.ts';
 const SECRET_NAME = /PASS|SECRET|TOKEN|KEY|CREDENTIAL|AUTH|PRIVATE/i;
 
 /**
- * The secret values among these settings, and the passwords in their URLs. Settings are secret by their table, others
- * by their name or form.
+ * The secret values among these settings, and the passwords in their URLs. Settings are secret by
+ * their table, others by their name or form.
  */
 export function secretsOf(values: Readonly<Record<string, string | undefined>>): KnownSecret[] {
   return Object.entries(values).flatMap(([name, value]) => {
@@ -146,7 +147,9 @@ export interface Cleaned {
 
 export type Clean = (text: string) => Cleaned;
 
-/** Shorter values occur in every text by chance. They aren't searched for, which the report says. */
+/**
+ * Shorter values occur in every text by chance. They aren't searched for, which the report says.
+ */
 export const MIN_SEARCHED = 4;
 /** Shorter base64 fragments aren't specific. */
 const MIN_ENCODED = 8;
@@ -247,7 +250,10 @@ export function formsOf(value: string): string[] {
   return [...new Set(forms)].filter((form) => form.length >= MIN_SEARCHED);
 }
 
-/** The three possible middle parts of the value's base64, depending on its offset (as in `user:value`). */
+/**
+ * The three possible middle parts of the value's base64, depending on its offset (as in
+ * `user:value`).
+ */
 function base64Of(bytes: Buffer): string[] {
   const middles = [0, 1, 2].flatMap((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes])

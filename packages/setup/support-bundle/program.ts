@@ -1,5 +1,6 @@
 // Writes a support archive without secrets (support-bundle.sh). Collects an embedded stack itself.
-// For containers, the script collects; this program cleans its archive (--clean) or asks management (--facts).
+// For containers, the script collects; this program cleans its archive (--clean) or asks management
+// (--facts).
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -35,7 +36,10 @@ Writes an archive for support: versions, names of the settings, the last lines o
   --data DIR      data directory of an embedded stack (default: the stack in containers, if .env describes one)
   --help          show this help
 `;
-/** Directory of the raw settings in the input. Used to find secrets; never in the output as they are. */
+/**
+ * Directory of the raw settings in the input. Used to find secrets; never in the output as they
+ * are.
+ */
 const SETTINGS_DIRECTORY = 'settings';
 const REPORT = 'CLEANED.txt';
 
@@ -103,7 +107,10 @@ function readArguments(call: Invocation): BundleArguments | 'help' {
   return { what, place: operatorPlace(values.data, call), output };
 }
 
-/** Cleans every file and checks it again. A secret that is still found is a bug: then nothing is written. */
+/**
+ * Cleans every file and checks it again. A secret that is still found is a bug: then nothing is
+ * written.
+ */
 function cleanedArchive(directory: string, known: readonly KnownSecret[]): Buffer {
   const secrets = [...known, ...settingsSecrets(directory)];
   const clean = cleanerOf(secrets);

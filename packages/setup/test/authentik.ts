@@ -1,4 +1,5 @@
-// authentik for the tests of identity-setup: what it asks, over HTTP, with the states that a first start and a worker go through.
+// authentik for the tests of identity-setup: what it asks, over HTTP, with the states that a first
+// start and a worker go through.
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -24,7 +25,9 @@ export interface FakeAuthentik {
   /** By identifier. */
   tokens: Map<string, FakeToken>;
   blueprint: { status: string; enabled: boolean; isFound: boolean };
-  /** What comes of the next applications, in turn, then `successful`; `lost`: the worker forgets it. */
+  /**
+   * What comes of the next applications, in turn, then `successful`; `lost`: the worker forgets it.
+   */
   applications: string[];
   /** What each application does besides. */
   onApplied: () => void;

@@ -1,5 +1,6 @@
-// A PostgreSQL server of the product's own binaries with a superuser who may sign in, so that tests can set whatever a vendor
-// or an administrator might. Its database is `cot` of martiuser; the reader is set up as in the stack.
+// A PostgreSQL server of the product's own binaries with a superuser who may sign in, so that tests
+// can set whatever a vendor or an administrator might. Its database is `cot` of martiuser; the
+// reader is set up as in the stack.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +22,10 @@ export interface BareServer {
   /** The data directory. */
   data: string;
   url(user: 'postgres' | 'martiuser' | 'holdfast' | 'holdfast_ro', database?: string): string;
-  /** One statement after the other on one connection of the superuser in `cot`, as psql sends them; closed afterwards. */
+  /**
+   * One statement after the other on one connection of the superuser in `cot`, as psql sends them;
+   * closed afterwards.
+   */
   ask<T extends object>(...statements: string[]): Promise<T[]>;
   /** Ends it and starts it with these flags beside the tuned ones; `between` works on its files. */
   restart(flags?: Record<string, string>, between?: () => void): Promise<void>;

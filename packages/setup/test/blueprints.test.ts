@@ -1,4 +1,5 @@
-// The blueprint that authentik gets, held to what is known of authentik, and to what the stack needs of it.
+// The blueprint that authentik gets, held to what is known of authentik, and to what the stack
+// needs of it.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

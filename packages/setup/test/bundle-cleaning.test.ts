@@ -1,5 +1,5 @@
-// What leaves the machine in a support bundle: no value of a secret in any form in which programs write it, no key, no cookie, no
-// token; and everything else as it was.
+// What leaves the machine in a support bundle: no value of a secret in any form in which programs
+// write it, no key, no cookie, no token; and everything else as it was.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The compose files as Docker Compose itself reads them, in a copy of the repository's shape with a .env of its own.
-// `docker compose config` needs no daemon.
+// The compose files as Docker Compose itself reads them, in a copy of the repository's shape with a
+// .env of its own. `docker compose config` needs no daemon.
 
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -89,7 +89,9 @@ export interface Answer {
   stderr: string;
 }
 
-/** A root like the repository's, with the compose files, the set-up script and what `env` is to be. */
+/**
+ * A root like the repository's, with the compose files, the set-up script and what `env` is to be.
+ */
 export class ComposeRoot {
   readonly path = mkdtempSync(join(tmpdir(), 'holdfast-compose-'));
 
@@ -122,7 +124,10 @@ export class ComposeRoot {
     return { status, stdout, stderr };
   }
 
-  /** docker compose in the root, where .env names the files. (With `-f` it would look for .env beside the first file.) */
+  /**
+   * docker compose in the root, where .env names the files. (With `-f` it would look for .env
+   * beside the first file.)
+   */
   compose(args: readonly string[]): Answer {
     const options = { encoding: 'utf8', env: ENVIRONMENT, cwd: this.path } as const;
     const { status, stdout, stderr } = spawnSync('docker', ['compose', ...args], options);
@@ -153,7 +158,10 @@ export function fileOf(layer: string): string {
   return layer === 'base' ? 'compose.yaml' : `compose.${layer}.yaml`;
 }
 
-/** One file as plain YAML, without the tags that Compose alone understands: for what can be held without Compose. */
+/**
+ * One file as plain YAML, without the tags that Compose alone understands: for what can be held
+ * without Compose.
+ */
 export function readComposeFile(name: string): Record<string, unknown> {
   const text = readFileSync(join(COMPOSE_DIRECTORY, name), 'utf8').replaceAll(/!(?:override|reset)\b/g, '');
   return parse(text, { merge: true }) as Record<string, unknown>;

@@ -1,4 +1,5 @@
-// The role `configuration` in production: what it is told, what it refuses, and the program that it becomes.
+// The role `configuration` in production: what it is told, what it refuses, and the program that it
+// becomes.
 
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

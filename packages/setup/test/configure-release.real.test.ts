@@ -1,6 +1,6 @@
-// What a release finds in its directory: made once, the same at every later start, and nothing at all while anything is wrong.
-// Keystores are read by keytool, certificates and lists by openssl; a CA that an operator brought is made by scripts of the
-// public shape.
+// What a release finds in its directory: made once, the same at every later start, and nothing at
+// all while anything is wrong. Keystores are read by keytool, certificates and lists by openssl; a
+// CA that an operator brought is made by scripts of the public shape.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';

@@ -21,7 +21,10 @@ export function engineObstacle(): string {
   return works('unshare --mount --pid --net --fork true') ? '' : 'this machine grants root no namespaces';
 }
 
-/** dockerd in namespaces of its own: when its standard input ends, the kernel ends all its processes and mounts. */
+/**
+ * dockerd in namespaces of its own: when its standard input ends, the kernel ends all its processes
+ * and mounts.
+ */
 export class Engine {
   readonly directory = mkdtempSync(join(tmpdir(), 'holdfast-engine-'));
   readonly socket = join(this.directory, 'engine.sock');

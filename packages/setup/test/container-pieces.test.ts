@@ -1,5 +1,5 @@
-// The pieces of the containers that need no container: where a mount begins, roles by database, the certificate for the proxy, the
-// releases that must be equal.
+// The pieces of the containers that need no container: where a mount begins, roles by database, the
+// certificate for the proxy, the releases that must be equal.
 
 import {
   mkdirSync,

@@ -1,4 +1,5 @@
-// The role `preflight` of our image: every setting that management needs, and no secret that others could know.
+// The role `preflight` of our image: every setting that management needs, and no secret that others
+// could know.
 
 import { describe, expect, it } from 'vitest';
 import { generatePassword } from '@holdfast/stack/secrets';

@@ -1,5 +1,5 @@
-// The read-only door to a container engine: what it lets through of questions and of answers; at a played engine and, where
-// one can be had, at a real one.
+// The read-only door to a container engine: what it lets through of questions and of answers; at a
+// played engine and, where one can be had, at a real one.
 
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

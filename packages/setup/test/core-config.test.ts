@@ -1,5 +1,5 @@
-// CoreConfig.xml of a release after our patch, read by a parser that is not ours: every rule holds, what is not ours is as it
-// was, and a second patch changes nothing.
+// CoreConfig.xml of a release after our patch, read by a parser that is not ours: every rule holds,
+// what is not ours is as it was, and a second patch changes nothing.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -104,7 +104,10 @@ function expectRules(text: string): void {
   expectSearchable(text);
 }
 
-/** What the scripts of a release do: the first line with `<connection`, and the password of that line. */
+/**
+ * What the scripts of a release do: the first line with `<connection`, and the password of that
+ * line.
+ */
 function expectSearchable(text: string): void {
   const line = text.split('\n').find((each) => each.includes('<connection ')) ?? '';
   expect(/password="([^"]*)"/.exec(line.slice(line.indexOf('<connection ')))?.[1]).toBe(WANTED.database.password);

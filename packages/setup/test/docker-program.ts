@@ -1,5 +1,5 @@
-// A `docker` for scripts: it writes down how it was called, and answers what the test has laid out for the first pattern that
-// fits. With it a `sleep` that hardly sleeps.
+// A `docker` for scripts: it writes down how it was called, and answers what the test has laid out
+// for the first pattern that fits. With it a `sleep` that hardly sleeps.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

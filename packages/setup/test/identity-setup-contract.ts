@@ -1,4 +1,5 @@
-// What identity-setup asks of authentik and of our own provider alike: who a key signs in, and keys that are looked at and set.
+// What identity-setup asks of authentik and of our own provider alike: who a key signs in, and keys
+// that are looked at and set.
 
 import { describe, expect, it } from 'vitest';
 import type { IdentitySetupApi } from '../identity/api.ts';

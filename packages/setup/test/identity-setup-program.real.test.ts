@@ -1,4 +1,5 @@
-// identity-setup as its container runs it: a process with one variable, whose end the other containers go by.
+// identity-setup as its container runs it: a process with one variable, whose end the other
+// containers go by.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,5 @@
-// The scripts for operators in a root of their own, with a .env and a `docker` that the test lays out.
+// The scripts for operators in a root of their own, with a .env and a `docker` that the test lays
+// out.
 
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

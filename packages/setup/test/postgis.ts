@@ -1,4 +1,5 @@
-// Debian's PostgreSQL with PostGIS, as the database of a TAK Server release for tests: a cluster of its own, of this process.
+// Debian's PostgreSQL with PostGIS, as the database of a TAK Server release for tests: a cluster of
+// its own, of this process.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +29,10 @@ export const postgisMissing =
     : undefined;
 
 export interface Postgis {
-  /** The database `cot` as martiuser, who is a superuser there as in a release, and as who may only read. */
+  /**
+   * The database `cot` as martiuser, who is a superuser there as in a release, and as who may only
+   * read.
+   */
   owner: string;
   reader: string;
   /** `15`. */

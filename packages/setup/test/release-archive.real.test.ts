@@ -1,4 +1,5 @@
-// Release archives that are broken or wicked, written byte by byte: each is refused with a sentence, and leaves nothing.
+// Release archives that are broken or wicked, written byte by byte: each is refused with a
+// sentence, and leaves nothing.
 
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// An archive of the shape that a TAK Server release for Docker has, with nothing of one in it: its programs are words for the
-// `java` of test/e2e/containers/base, its scripts and files are our own.
+// An archive of the shape that a TAK Server release for Docker has, with nothing of one in it: its
+// programs are words for the `java` of test/e2e/containers/base, its scripts and files are our own.
 
 import { globSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,9 +11,15 @@ export interface MadeUpRelease {
   version?: string;
   /** The one whose images need the vendor's registry. */
   variant?: 'hardened';
-  /** Entries below the top folder that are left out, with everything in them: 'tak/setenv.sh', 'docker'. */
+  /**
+   * Entries below the top folder that are left out, with everything in them: 'tak/setenv.sh',
+   * 'docker'.
+   */
   without?: readonly string[];
-  /** Entries as they shall stand in the archive, top folder and all; each takes the place of one of the same name. */
+  /**
+   * Entries as they shall stand in the archive, top folder and all; each takes the place of one of
+   * the same name.
+   */
   add?: readonly ZipEntry[];
   /** Where the archive is written: a new directory unless it is said. */
   directory?: string;
@@ -31,7 +37,9 @@ const PROGRAMS = [
 ];
 const EMPTY = ['logs/', 'lib/', 'certs/', 'conf/', 'conf/retention/', 'db-utils/', 'utils/', 'mission-archive/'];
 
-/** The path of the zip, which is called as a release is. Whoever asks for it removes its directory. */
+/**
+ * The path of the zip, which is called as a release is. Whoever asks for it removes its directory.
+ */
 export function madeUpRelease(options: MadeUpRelease = {}): string {
   const top = releaseName(options);
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'holdfast-release-'));

@@ -16,7 +16,8 @@ describe('heaps', () => {
 
   it.each([4, 6, 8, 16])('leave room in %i GiB for the caches beside them, and for what a JVM has besides', (gib) => {
     const heaps = heapsFor(gib * GIB, {});
-    // Each of these three keeps a share of the caches outside of its heap, of up to 0.99 of the heap's size.
+    // Each of these three keeps a share of the caches outside of its heap, of up to 0.99 of the
+    // heap's size.
     const withCache = ['API_MAX_HEAP', 'MESSAGING_MAX_HEAP', 'CONFIG_MAX_HEAP'];
     const sizes = Object.entries(heaps).map(([name, mib]) => Number(mib) * (withCache.includes(name) ? 1.99 : 1));
     expect(sizes.reduce((sum, each) => sum + each, 0)).toBeLessThan(gib * 1024 * 0.78);

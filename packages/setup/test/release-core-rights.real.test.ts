@@ -1,5 +1,5 @@
-// The right of the admin API at a release: what management writes into the spool, what the release's user manager makes of it, and
-// what stands in the users file afterwards.
+// The right of the admin API at a release: what management writes into the spool, what the
+// release's user manager makes of it, and what stands in the users file afterwards.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

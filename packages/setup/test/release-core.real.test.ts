@@ -1,4 +1,5 @@
-// The programs of a release in their container: which are expected, that none may go, how they end, and what they are given.
+// The programs of a release in their container: which are expected, that none may go, how they end,
+// and what they are given.
 
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';

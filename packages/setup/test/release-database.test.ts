@@ -1,5 +1,5 @@
-// The core's database of a release, as far as it needs no server: which PostgreSQL an image has, what a container's memory comes to,
-// and who may sign in from where.
+// The core's database of a release, as far as it needs no server: which PostgreSQL an image has,
+// what a container's memory comes to, and who may sign in from where.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

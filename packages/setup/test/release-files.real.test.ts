@@ -1,4 +1,5 @@
-// The files of a release on the volume of the core: what is replaced, what stays, and what a crash leaves behind.
+// The files of a release on the volume of the core: what is replaced, what stays, and what a crash
+// leaves behind.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

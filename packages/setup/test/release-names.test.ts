@@ -1,4 +1,5 @@
-// Which names in a release archive are refused: no name that is let through leads anywhere but below the directory.
+// Which names in a release archive are refused: no name that is let through leads anywhere but
+// below the directory.
 
 import { resolve, sep } from 'node:path';
 import fc from 'fast-check';

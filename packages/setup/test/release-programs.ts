@@ -1,5 +1,6 @@
-// A release whose programs do nothing but live: the script and the command lines are of the right shape, every program is a small
-// process that does what a file of its name tells it. Real processes, real signals, in a directory of their own.
+// A release whose programs do nothing but live: the script and the command lines are of the right
+// shape, every program is a small process that does what a file of its name tells it. Real
+// processes, real signals, in a directory of their own.
 
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +17,10 @@ const STARTS: Record<string, string> = {
 
 export const RELEASE_PROGRAMS = Object.keys(STARTS);
 
-/** Its environment and number into a file, then whatever `NAME.does` says; then it lives until somebody ends it. */
+/**
+ * Its environment and number into a file, then whatever `NAME.does` says; then it lives until
+ * somebody ends it.
+ */
 const JAVA = `#!/usr/bin/env bash
 name=
 for arg in "$@"; do

@@ -1,5 +1,5 @@
-// The tables of a TAK Server release that retention touches, as SQL for PostgreSQL with PostGIS: columns, types, keys and indexes
-// as the reference describes them.
+// The tables of a TAK Server release that retention touches, as SQL for PostgreSQL with PostGIS:
+// columns, types, keys and indexes as the reference describes them.
 
 import type { RetentionLimits } from '@holdfast/kit/retention';
 

@@ -1,5 +1,5 @@
-// A root as setup.sh finds it, with Node and the program that reads archives installed, and a `docker` that says what a test
-// wants it to say and writes down what it was called with.
+// A root as setup.sh finds it, with Node and the program that reads archives installed, and a
+// `docker` that says what a test wants it to say and writes down what it was called with.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -135,7 +135,10 @@ esac`,
     return lines.filter((line) => / ?(build|run) /.test(line));
   }
 
-  /** Every file of `place` with its mode and contents; `.env` and `release` unless it is said otherwise. */
+  /**
+   * Every file of `place` with its mode and contents; `.env` and `release` unless it is said
+   * otherwise.
+   */
   tree(...places: string[]): Record<string, string> {
     const wanted = places.length > 0 ? places : ['.env', 'release'];
     return Object.fromEntries(wanted.flatMap((place) => entriesOf(join(this.path, place), place)));

@@ -1,7 +1,7 @@
-// Chooses the user that runs PostgreSQL, which refuses to run as root.
-// Root uses an unprivileged account. If a directory on the path is closed to it, the account gets the capability
-// dac_read_search (reading and searching, not writing). access(2), which initdb uses to find its sister programs,
-// honors that only with the secure bit no_setuid_fixup.
+// Chooses the user that runs PostgreSQL, which refuses to run as root. Root uses an unprivileged
+// account. If a directory on the path is closed to it, the account gets the capability
+// dac_read_search (reading and searching, not writing). access(2), which initdb uses to find its
+// sister programs, honors that only with the secure bit no_setuid_fixup.
 
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, readFileSync, statSync } from 'node:fs';
@@ -22,7 +22,10 @@ interface Candidate {
 
 const NOBODY = 65534;
 
-/** The account for a cluster at `pgdata`. Checked: it can run `initdb` and access `workplace`. Throws a StackError. */
+/**
+ * The account for a cluster at `pgdata`. Checked: it can run `initdb` and access `workplace`.
+ * Throws a StackError.
+ */
 export function databaseAccount(pgdata: string, initdb: string, workplace: string): Account {
   if (process.getuid?.() !== 0) {
     refuseForeignOwner(pgdata);
@@ -101,7 +104,10 @@ function passingEverywhere({ uid, gid }: Candidate): string[] {
   ];
 }
 
-/** The reason why the account can't run PostgreSQL, found by a dry run of initdb; undefined if it can. */
+/**
+ * The reason why the account can't run PostgreSQL, found by a dry run of initdb; undefined if it
+ * can.
+ */
 function complaintOf(account: Account, initdb: string, workplace: string): string | undefined {
   const attempt = 'cd "$1" && exec "$2" -s -D "$1" -U postgres';
   const { program, args, ...identity } = account.command('/bin/sh', ['-c', attempt, 'sh', workplace, initdb]);

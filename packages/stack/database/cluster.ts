@@ -1,5 +1,5 @@
-// Creates the PostgreSQL cluster, and updates its roles and databases before every start.
-// Uses single-user mode, so that the superuser needs no password and can never log in over the network.
+// Creates the PostgreSQL cluster, and updates its roles and databases before every start. Uses
+// single-user mode, so that the superuser needs no password and can never log in over the network.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -38,7 +38,10 @@ export class StillRunning extends StackError {
   }
 }
 
-/** Throws a StackError for a cluster of another major version. `remedy` says how to get from `found` to `major`. */
+/**
+ * Throws a StackError for a cluster of another major version. `remedy` says how to get from `found`
+ * to `major`.
+ */
 export function checkMajor(pgdata: string, major = MAJOR, remedy = anotherDirectory): void {
   if (!existsSync(pgdata)) return;
   const found = versionOf(pgdata);
@@ -71,8 +74,8 @@ function versionOf(pgdata: string): string | undefined {
 }
 
 /**
- * Creates the cluster if it doesn't exist, with the state of `sql`; true if it was created now. Deletes an incomplete one
- * of a crash first.
+ * Creates the cluster if it doesn't exist, with the state of `sql`; true if it was created now.
+ * Deletes an incomplete one of a crash first.
  */
 export async function makeCluster(cluster: Cluster, sql: string): Promise<boolean> {
   const { pgdata, account } = cluster;
@@ -96,7 +99,10 @@ export async function makeCluster(cluster: Cluster, sql: string): Promise<boolea
 /** The children of a killed server release its shared memory within this. */
 const RELEASES_MEMORY_MS = 10_000;
 
-/** Updates an existing cluster by `sql` (of wantedState). Waits until a killed server has released its shared memory. */
+/**
+ * Updates an existing cluster by `sql` (of wantedState). Waits until a killed server has released
+ * its shared memory.
+ */
 export async function renewWantedState(cluster: Cluster, sql: string): Promise<void> {
   const until = performance.now() + RELEASES_MEMORY_MS;
   for (;;) {
@@ -115,7 +121,10 @@ async function applyWantedState(cluster: Cluster, sql: string, pgdata: string): 
   await runAsSuperuser({ ...cluster, pgdata }, 'postgres', sql);
 }
 
-/** Runs statements (of singleUser) in one database, in single-user mode. The server must be stopped. Throws the first error. */
+/**
+ * Runs statements (of singleUser) in one database, in single-user mode. The server must be stopped.
+ * Throws the first error.
+ */
 export async function runAsSuperuser(cluster: Cluster, database: string, sql: string): Promise<void> {
   const { pgdata } = cluster;
   const quiet = ['-c', 'log_min_error_statement=panic', '-c', 'log_min_messages=error'];
@@ -148,7 +157,9 @@ function isServerOf(pid: number, pgdata: string): boolean {
   return realpathSync(directory) === realpathSync(pgdata);
 }
 
-/** The environment of every PostgreSQL program. Passes on nothing of ours, so it holds no secret. */
+/**
+ * The environment of every PostgreSQL program. Passes on nothing of ours, so it holds no secret.
+ */
 export function programEnvironment(): NodeJS.ProcessEnv {
   return { PATH: '/usr/bin:/bin', LC_ALL: 'C', ...(process.env['TZ'] === undefined ? {} : { TZ: process.env['TZ'] }) };
 }

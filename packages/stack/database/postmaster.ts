@@ -14,7 +14,10 @@ import { CORE_DATABASE, CORE_FLOWS } from './roles.ts';
 export interface Access {
   /** Addresses that may use passwords, in the form of pg_hba.conf. */
   from: '127.0.0.1/32' | 'all';
-  /** The only address of the flow engine's role, and reserved for it. Without it that role can't connect. */
+  /**
+   * The only address of the flow engine's role, and reserved for it. Without it that role can't
+   * connect.
+   */
   flowsFrom?: string;
 }
 

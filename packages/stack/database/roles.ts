@@ -1,9 +1,13 @@
-// Builds the SQL for the roles and databases of the embedded stack, for single-user mode (each statement ends with a
-// semicolon and an empty line). `martiuser` owns the core's database as in a TAK Server release, but is no superuser.
+// Builds the SQL for the roles and databases of the embedded stack, for single-user mode (each
+// statement ends with a semicolon and an empty line). `martiuser` owns the core's database as in a
+// TAK Server release, but is no superuser.
 
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 
-/** Passwords of the three owners, the reader and the flow engine. Printable ASCII, which PostgreSQL doesn't normalize. */
+/**
+ * Passwords of the three owners, the reader and the flow engine. Printable ASCII, which PostgreSQL
+ * doesn't normalize.
+ */
 export interface DatabasePasswords {
   core: string;
   app: string;
@@ -19,8 +23,8 @@ export const CORE_READER = 'holdfast_ro';
 /** Role of the flow engine, whose flows run arbitrary queries: it may only read FLOWS_TABLES. */
 export const CORE_FLOWS = 'holdfast_flows';
 /**
- * Tables of the core's database that flows may read, in a release and in the embedded core. Never credentials or
- * content: certificates, users, tokens, mission passwords, files.
+ * Tables of the core's database that flows may read, in a release and in the embedded core. Never
+ * credentials or content: certificates, users, tokens, mission passwords, files.
  */
 export const FLOWS_TABLES = [
   'cot_router',
@@ -63,8 +67,9 @@ export const ADDED_LATER: readonly DatabaseName[] = [IDENTITY_DATABASE];
 export const ALREADY_MADE = /^.*ERROR: {2}database "(?:cot|holdfast|identity)" already exists$/gm;
 
 /**
- * SQL that creates or updates the roles whose passwords are given, and creates the databases of `make`. The statement for
- * an existing database fails with ALREADY_MADE: PostgreSQL can't create a database only if it is missing.
+ * SQL that creates or updates the roles whose passwords are given, and creates the databases of
+ * `make`. The statement for an existing database fails with ALREADY_MADE: PostgreSQL can't create a
+ * database only if it is missing.
  */
 export function wantedState(
   passwords: Partial<DatabasePasswords>,
@@ -102,8 +107,9 @@ export function singleUser(statements: readonly string[]): string {
 }
 
 /**
- * Grants the flow engine's role FLOWS_TABLES in the database of this session, and revokes everything else. Does nothing
- * if the role is missing. Run as the owner of the tables or a superuser, once they exist.
+ * Grants the flow engine's role FLOWS_TABLES in the database of this session, and revokes
+ * everything else. Does nothing if the role is missing. Run as the owner of the tables or a
+ * superuser, once they exist.
  */
 export const FLOWS_GRANTS = `DO $grants$ DECLARE
   flows oid := to_regrole('${CORE_FLOWS}');
@@ -151,7 +157,10 @@ function database(name: string, owner: string): string[] {
   return [`CREATE DATABASE ${name} OWNER ${owner}`, `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`];
 }
 
-/** PostgreSQL's stored form of an ASCII password (SCRAM-SHA-256, RFC 5803), which keeps passwords out of statements. */
+/**
+ * PostgreSQL's stored form of an ASCII password (SCRAM-SHA-256, RFC 5803), which keeps passwords
+ * out of statements.
+ */
 export function scramVerifier(password: string, salt: Buffer, iterations = 4096): string {
   const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256');
   const clientKey = createHmac('sha256', salted).update('Client Key').digest();

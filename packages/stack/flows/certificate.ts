@@ -1,5 +1,5 @@
-// Gives the flow engine its client certificate and the CA of the core.
-// Certificate and key are in one file, so that they always match: the newest valid one that management keeps.
+// Gives the flow engine its client certificate and the CA of the core. Certificate and key are in
+// one file, so that they always match: the newest valid one that management keeps.
 
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync } from 'node:fs';
@@ -15,7 +15,9 @@ export interface ForFlows {
   /** CORE_DATA_DIR. */
   core: string;
   directory: string;
-  /** File mode of the key: 0600 for the same user, 0640 for a group that includes the flow engine. */
+  /**
+   * File mode of the key: 0600 for the same user, 0640 for a group that includes the flow engine.
+   */
   mode: number;
 }
 
@@ -72,7 +74,10 @@ function namesIn(directory: string): string[] {
   }
 }
 
-/** Avoids toLegacyObject: called before node:tls is loaded, it breaks createSecureContext in Node 24. */
+/**
+ * Avoids toLegacyObject: called before node:tls is loaded, it breaks createSecureContext in Node
+ * 24.
+ */
 function ofFlows(path: string): X509Certificate | undefined {
   const [certificate] = certificatesIn(readFileSync(path, 'utf8'));
   return certificate?.subject.split('\n').includes(`CN=${FLOWS_ACCOUNT}`) ? certificate : undefined;

@@ -14,7 +14,10 @@ export const FLOWS_PROGRAM = `${FLOWS_PLACE}/node_modules/node-red/red.js`;
 const INSTALL_WITHIN_MS = 10 * MINUTE_MS;
 const INSTALL = ['ci', '--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'];
 
-/** Installs the locked version, unless it is installed already. `say` gets progress for the terminal. */
+/**
+ * Installs the locked version, unless it is installed already. `say` gets progress for the
+ * terminal.
+ */
 export async function installFlows(home: string, say: (text: string) => void): Promise<void> {
   const place = join(home, FLOWS_PLACE);
   const wanted = versionWanted(place);

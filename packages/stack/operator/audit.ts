@@ -1,4 +1,5 @@
-// Verifies the audit log of a stack, or removes old records. Finds the log by a data directory or the settings.
+// Verifies the audit log of a stack, or removes old records. Finds the log by a data directory or
+// the settings.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -46,7 +46,10 @@ function readArguments(call: Invocation): ProveArguments | 'help' {
   return { place: operatorPlace(values.data, call), withinSeconds: Number(within) };
 }
 
-/** Retries: our accounts and certificates are created in the first minute, so a failure before that is not final. */
+/**
+ * Retries: our accounts and certificates are created in the first minute, so a failure before that
+ * is not final.
+ */
 async function proven({ place, withinSeconds }: ProveArguments): Promise<Proof> {
   const deadline = performance.now() + withinSeconds * 1000;
   let reportOf: string | undefined;

@@ -19,7 +19,10 @@ interface ResetArguments {
   generate: boolean;
   /** True if the calling script has already written it into .env. */
   isWritten: boolean;
-  /** secrets.json of an embedded stack; undefined in containers, where the calling script writes .env. */
+  /**
+   * secrets.json of an embedded stack; undefined in containers, where the calling script writes
+   * .env.
+   */
   secrets: string | undefined;
 }
 
@@ -43,7 +46,8 @@ export async function resetPassword(call: Invocation): Promise<number> {
   if (fault !== undefined)
     throw new StackError(`The password was not changed: it ${fault}.`, 'choose another password, or use --generate');
   const isWebadmin = nameKey(username) === WEBADMIN;
-  // Written first: otherwise, after a crash in between, the next start would restore the old password.
+  // Written first: otherwise, after a crash in between, the next start would restore the old
+  // password.
   const restore = isWebadmin && secrets !== undefined ? await keptIn(secrets, password, place) : undefined;
   const isOfSettings = isWebadmin && (args.isWritten || restore !== undefined);
   try {
@@ -93,8 +97,8 @@ async function firstLine(): Promise<string> {
 }
 
 /**
- * Writes the password that the next start sets for webadmin. Resolves with a function that reverts it, or with undefined
- * if the password was set manually: a start doesn't apply that one again.
+ * Writes the password that the next start sets for webadmin. Resolves with a function that reverts
+ * it, or with undefined if the password was set manually: a start doesn't apply that one again.
  */
 async function keptIn(file: string, password: string, place: OperatorPlace): Promise<(() => void) | undefined> {
   const source = await askManagement(place, { ask: 'source', name: 'CORE_WEBADMIN_PASSWORD' }, WITHIN_MS);

@@ -1,5 +1,5 @@
-// Rotates the generated secrets of a stopped embedded stack. The next start applies them, and deletes the old ones
-// once it works.
+// Rotates the generated secrets of a stopped embedded stack. The next start applies them, and
+// deletes the old ones once it works.
 
 import { accessSync, constants, existsSync } from 'node:fs';
 import { StackError } from '@holdfast/kit/app-error';

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Holds the lock of a data directory while any process of its stack runs.
-# Reads from standard input which processes belong to the stack ("own PID SIGNAL", "free PID"). When that input
-# ends, the supervisor is gone: the guard ends the remaining processes within 8 seconds, then releases the lock.
-# Exit 75: another process holds the lock. Exit 74: the lock file can't be opened.
+# Holds the lock of a data directory while any process of its stack runs. Reads from standard input
+# which processes belong to the stack ("own PID SIGNAL", "free PID"). When that input ends, the
+# supervisor is gone: the guard ends the remaining processes within 8 seconds, then releases the
+# lock. Exit 75: another process holds the lock. Exit 74: the lock file can't be opened.
 
 trap '' INT TERM HUP
 ( : >>"$1" ) 2>/dev/null || exit 74

@@ -23,8 +23,8 @@ export function guardScript(home: string): string {
 }
 
 /**
- * Takes the lock; resolves with undefined if another stack holds it. Replaces a guard that dies, and calls `lost` if
- * another process then holds the lock.
+ * Takes the lock; resolves with undefined if another stack holds it. Replaces a guard that dies,
+ * and calls `lost` if another process then holds the lock.
  */
 export async function takeLock(script: string, lockFile: string, lost: () => void): Promise<Guard | undefined> {
   const owned = new Map<number, NodeJS.Signals>();

@@ -42,7 +42,10 @@ export function layoutOf(root: string): Layout {
   };
 }
 
-/** Creates missing directories. Started as root, the database runs as another user and must be able to enter the root. */
+/**
+ * Creates missing directories. Started as root, the database runs as another user and must be able
+ * to enter the root.
+ */
 export function makeDirectories(layout: Layout): void {
   const asRoot = process.getuid?.() === 0;
   makeDirectory(layout.root, asRoot ? 0o711 : 0o700);
@@ -108,8 +111,8 @@ export const BASE_PORTS = {
 export type Ports = Record<keyof typeof BASE_PORTS, number>;
 
 /**
- * Ports that browsers and Node's fetch refuse for HTTP and HTTPS: the "bad ports" of the Fetch standard
- * (https://fetch.spec.whatwg.org/#port-blocking).
+ * Ports that browsers and Node's fetch refuse for HTTP and HTTPS: the "bad ports" of the Fetch
+ * standard (https://fetch.spec.whatwg.org/#port-blocking).
  */
 export const BLOCKED_PORTS: readonly number[] = [
   1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,

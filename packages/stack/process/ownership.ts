@@ -10,14 +10,18 @@ import type { Report } from './report.ts';
 
 const ASK_EVERY_MS = 50;
 
-/** Identifies a process. Its number may be reused, so the start time is part of it (Linux, /proc). */
+/**
+ * Identifies a process. Its number may be reused, so the start time is part of it (Linux, /proc).
+ */
 export interface ProcessIdentity {
   pid: number;
   /** Clock ticks from boot to the start of the process. */
   startTicks: number;
 }
 
-/** The identity of a running process; undefined if there is none with that number, or only a zombie. */
+/**
+ * The identity of a running process; undefined if there is none with that number, or only a zombie.
+ */
 export function identify(pid: number): ProcessIdentity | undefined {
   const { startTicks } = living(pid) ?? {};
   return startTicks === undefined ? undefined : { pid, startTicks };
@@ -52,7 +56,9 @@ export function commandLine(pid: number): string[] {
   return (readOrUndefined(`/proc/${pid}/cmdline`) ?? '').split('\0').slice(0, -1);
 }
 
-/** Sends the signals in order, waiting `eachMs` after each, until exactly this process has ended. */
+/**
+ * Sends the signals in order, waiting `eachMs` after each, until exactly this process has ended.
+ */
 export async function endProcess(
   identity: ProcessIdentity,
   signals: readonly NodeJS.Signals[],
@@ -130,8 +136,8 @@ interface Listed extends ProcessIdentity {
 }
 
 /**
- * Locks the directory. Throws a StackError if a stack runs there. Waits for a stack whose supervisor is dead, and ends
- * what it left behind.
+ * Locks the directory. Throws a StackError if a stack runs there. Waits for a stack whose
+ * supervisor is dead, and ends what it left behind.
  */
 export async function lockDirectory(
   guardScript: string,
@@ -172,7 +178,10 @@ export function runningSupervisor(layout: Layout): Listed | undefined {
   return readProcesses(layout).find((listed) => listed.role === 'supervisor' && isAlive(listed));
 }
 
-/** Ends the listed processes that are still running; true if there were any. The caller must hold the lock. */
+/**
+ * Ends the listed processes that are still running; true if there were any. The caller must hold
+ * the lock.
+ */
 export async function endLeftovers(layout: Layout, say: (text: string) => void): Promise<boolean> {
   const left = readProcesses(layout).filter((listed) => listed.pid !== process.pid && isAlive(listed));
   if (left.length === 0) return false;
@@ -209,7 +218,9 @@ function isListed(entry: unknown): entry is Listed {
   );
 }
 
-/** Keeps the list of processes in DIR/run/processes.json, and passes it to `publish` on each change. */
+/**
+ * Keeps the list of processes in DIR/run/processes.json, and passes it to `publish` on each change.
+ */
 export class Roster {
   readonly #file: string;
   readonly #publish: (pids: { role: string; pid: number }[]) => void;
@@ -244,8 +255,8 @@ export class Roster {
 }
 
 /**
- * Runs `work` on the data directory of a stopped stack, which can't be started meanwhile. Rejects with a StackError if a
- * stack is running. Ends this process if another one takes the lock.
+ * Runs `work` on the data directory of a stopped stack, which can't be started meanwhile. Rejects
+ * with a StackError if a stack is running. Ends this process if another one takes the lock.
  */
 export async function whileStopped<T>(
   home: string,

@@ -1,4 +1,5 @@
-// Opens and rotates the log of a process, and finds the reason for its end: the last error since its start.
+// Opens and rotates the log of a process, and finds the reason for its end: the last error since
+// its start.
 
 import {
   closeSync,
@@ -92,8 +93,8 @@ const LIMIT_BYTES = 16 * 1024 ** 2;
 const KEPT = 3;
 
 /**
- * Rotates every *.log in `directory` over the limit; NAME.log.1 is the newest old one. Copies and truncates the log,
- * because its writers keep it open and append.
+ * Rotates every *.log in `directory` over the limit; NAME.log.1 is the newest old one. Copies and
+ * truncates the log, because its writers keep it open and append.
  */
 export function rotateLogs(directory: string, limitBytes = LIMIT_BYTES, kept = KEPT): string[] {
   const names = readdirSync(directory).filter((name) => name.endsWith('.log'));

@@ -1,4 +1,5 @@
-// Starts, watches, restarts and stops one process of the supervisor. The pause between restarts grows.
+// Starts, watches, restarts and stops one process of the supervisor. The pause between restarts
+// grows.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -157,7 +158,10 @@ async function endOf(child: ChildProcess): Promise<string> {
   return child.signalCode === null ? `with code ${child.exitCode}` : `by signal ${child.signalCode}`;
 }
 
-/** Options of a Node process. It gets its configuration in its environment, and sends a message when it listens. */
+/**
+ * Options of a Node process. It gets its configuration in its environment, and sends a message when
+ * it listens.
+ */
 export interface NodeProcessOptions {
   layout: Layout;
   /** The bundled program. */

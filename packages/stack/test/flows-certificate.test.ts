@@ -1,4 +1,5 @@
-// What the flow engine is given of the certificates that management keeps: the right one, whole, and only when it is another.
+// What the flow engine is given of the certificates that management keeps: the right one, whole,
+// and only when it is another.
 
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

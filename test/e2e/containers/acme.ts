@@ -1,4 +1,5 @@
-// Public certificates for a stack of the tests: an ACME server of its own beside it, to which every name leads to Caddy.
+// Public certificates for a stack of the tests: an ACME server of its own beside it, to which every
+// name leads to Caddy.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +18,10 @@ export type SharedLight = ComposeStack & {
   project: string;
 };
 
-/** To the ACME server and to management every name of the stack is Caddy, as the DNS of the world would say. */
+/**
+ * To the ACME server and to management every name of the stack is Caddy, as the DNS of the world
+ * would say.
+ */
 const layer = (hosts: string): string => `
 services:
   acme:

@@ -1,4 +1,5 @@
-// Makes the public images that the stack is built on from Debian and npm, under the very names that its files use.
+// Makes the public images that the stack is built on from Debian and npm, under the very names that
+// its files use.
 
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,11 +24,15 @@ const stageOf = (image: string): Stage | undefined =>
         .at(-1) === stage,
   );
 
-/** Every image that the compose files and Dockerfiles of a checkout name and that can be stood in for. */
+/**
+ * Every image that the compose files and Dockerfiles of a checkout name and that can be stood in
+ * for.
+ */
 export function standIns(checkout = home): Map<string, Stage> {
   const named = new Set(['pebble:test']);
   for (const file of globSync('compose/*.yaml', { cwd: checkout })) {
-    // Of what the layers say of a service only the image matters; their tags (!reset) are not YAML's own.
+    // Of what the layers say of a service only the image matters; their tags (!reset) are not
+    // YAML's own.
     const { services } = parse(readFileSync(join(checkout, file), 'utf8'), { logLevel: 'silent', merge: true }) as {
       services?: Record<string, { image?: unknown } | null>;
     };
@@ -64,8 +69,9 @@ export async function makeBaseImages(engine: ContainerEngine, images = standIns(
 }
 
 /**
- * What the Dockerfiles of a release stand on, after the others were made: with a stand-in for Java that runs a made-up release
- * (packages/setup/test/release/docker), or with Java itself for a real one.
+ * What the Dockerfiles of a release stand on, after the others were made: with a stand-in for Java
+ * that runs a made-up release (packages/setup/test/release/docker), or with Java itself for a real
+ * one.
  */
 export async function makeReleaseBases(engine: ContainerEngine, kind: 'made up' | 'real'): Promise<void> {
   if (kind === 'real') return makeRealBases(engine);
@@ -122,7 +128,10 @@ async function program(source: string, file: string): Promise<void> {
   });
 }
 
-/** Whom this machine trusts besides the public authorities: npm's registry may be reached through a proxy that signs. */
+/**
+ * Whom this machine trusts besides the public authorities: npm's registry may be reached through a
+ * proxy that signs.
+ */
 const EXTRA_CA = process.env['NODE_EXTRA_CA_CERTS'];
 
 function npm(cwd: string, ...args: string[]): Promise<unknown> {

@@ -1,4 +1,5 @@
-// The light stack in containers, brought up as its operator does, in a copy of the checkout, with the layer of the tests.
+// The light stack in containers, brought up as its operator does, in a copy of the checkout, with
+// the layer of the tests.
 
 import { randomBytes } from 'node:crypto';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -110,7 +111,10 @@ export class ComposeStack implements AsyncDisposable {
     return must(join(this.root, 'scripts', name), args, { cwd: this.root, env: this.engine.environment });
   }
 
-  /** The same among the engine's processes and in its network: on the machine that the stack runs on. */
+  /**
+   * The same among the engine's processes and in its network: on the machine that the stack runs
+   * on.
+   */
   scriptInside(name: string, ...args: string[]): Promise<string> {
     const environment = Object.entries(this.engine.environment).map(([key, value]) => `${key}=${value}`);
     return this.engine.inside('env', '-i', ...environment, join(this.root, 'scripts', name), ...args);
@@ -179,7 +183,9 @@ export class ComposeStack implements AsyncDisposable {
     return this.compose('logs', '--no-color', '--no-log-prefix', service);
   }
 
-  /** Bytes of memory that each service's container holds, page cache that can be dropped left out. */
+  /**
+   * Bytes of memory that each service's container holds, page cache that can be dropped left out.
+   */
   async memory(): Promise<Record<string, number>> {
     const held: Record<string, number> = {};
     for (const { Service, Name, State } of await this.ps()) {

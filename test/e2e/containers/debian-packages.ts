@@ -6,7 +6,10 @@ import { MIRROR, must } from './engine.ts';
 
 const RETRIES = 5;
 
-/** PostgreSQL's package would make a cluster of its own; Java's wants a place for its manuals, though none is unpacked. */
+/**
+ * PostgreSQL's package would make a cluster of its own; Java's wants a place for its manuals,
+ * though none is unpacked.
+ */
 const BEFORE =
   'mkdir -p "$1/etc/postgresql-common" "$1/usr/share/man/man1" && echo create_main_cluster=false >"$1/etc/postgresql-common/createcluster.conf"';
 

@@ -7,8 +7,8 @@ directory=$1 interface=$2 prefix=$3
 group=$(basename "$directory")
 cd / || exit 1
 
-# Inside: first the mounts and the network, so that the number of this process is one that the outside knows.
-# It would write keys and directories to /etc and /opt.
+# Inside: first the mounts and the network, so that the number of this process is one that the
+# outside knows. It would write keys and directories to /etc and /opt.
 inside='
   for place in etc opt; do
     mkdir -p "$1/$place/new" "$1/$place/work" &&

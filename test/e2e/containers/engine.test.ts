@@ -1,4 +1,5 @@
-// The engine that the tests of containers use leaves this machine as it was, and its builds reach npm and nothing else.
+// The engine that the tests of containers use leaves this machine as it was, and its builds reach
+// npm and nothing else.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// A real Docker engine with a network of its own, in which the test is a client from another machine.
+// A real Docker engine with a network of its own, in which the test is a client from another
+// machine.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

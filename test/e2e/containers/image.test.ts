@@ -1,4 +1,5 @@
-// What our image is, and what it may do where it runs: the promises of compose/management/Dockerfile, asked of containers.
+// What our image is, and what it may do where it runs: the promises of
+// compose/management/Dockerfile, asked of containers.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +8,10 @@ import { home } from '../embedded/embedded.ts';
 import { ComposeStack } from './compose-stack.ts';
 import { obstacle, sharedEngine, type SharedEngine } from './shared-engine.ts';
 
-/** Health is asked every second, so that a test need not wait for the minute that an operator's stack takes. */
+/**
+ * Health is asked every second, so that a test need not wait for the minute that an operator's
+ * stack takes.
+ */
 const QUICK = `
 services:
   app-database: { healthcheck: { interval: 1s, timeout: 2s } }

@@ -1,5 +1,5 @@
-// The light stack as the tests of an embedded stack know theirs: every inner door on a port of 127.0.0.1, and a directory with
-// stack.json, secrets.json and the files of the core.
+// The light stack as the tests of an embedded stack know theirs: every inner door on a port of
+// 127.0.0.1, and a directory with stack.json, secrets.json and the files of the core.
 
 import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -12,7 +12,10 @@ import { addressesOf, gatewayOf } from './light-services.ts';
 import type { SharedLight } from './shared-light.ts';
 import { WireRelay } from './wire-relay.ts';
 
-/** The second database of a stack has no port of its own elsewhere: it gets that of the portal, and the portal another. */
+/**
+ * The second database of a stack has no port of its own elsewhere: it gets that of the portal, and
+ * the portal another.
+ */
 const APP_DATABASE_PORT = 3000;
 const PORTAL_PORT = 8081;
 

@@ -1,5 +1,5 @@
-// The sentence that the stack in containers has to keep: a device enrolls at the public door, streams, is stored, and is off when
-// its certificate is revoked.
+// The sentence that the stack in containers has to keep: a device enrolls at the public door,
+// streams, is stored, and is off when its certificate is revoked.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deviceUntilRevoked } from './device-until-revoked.ts';

@@ -1,5 +1,5 @@
-// What of the light stack can be reached from where: of the host exactly the published ports, of a network its own services, and of
-// the API nothing without credentials, whatever headers say.
+// What of the light stack can be reached from where: of the host exactly the published ports, of a
+// network its own services, and of the API nothing without credentials, whatever headers say.
 
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';

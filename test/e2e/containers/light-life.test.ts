@@ -1,4 +1,5 @@
-// The life of the light stack: made anew, killed, taken down and brought up it loses nothing; afterwards it leaves nothing.
+// The life of the light stack: made anew, killed, taken down and brought up it loses nothing;
+// afterwards it leaves nothing.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../embedded/embedded.ts';

@@ -1,4 +1,5 @@
-// The stack suite on the light stack: every file that uses a stack through its doors alone, by a process of its own.
+// The stack suite on the light stack: every file that uses a stack through its doors alone, by a
+// process of its own.
 
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';

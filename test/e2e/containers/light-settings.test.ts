@@ -1,4 +1,5 @@
-// What is set in .env reaches the light stack, what is wrong is said, a container keeps to its memory, and no log holds a secret.
+// What is set in .env reaches the light stack, what is wrong is said, a container keeps to its
+// memory, and no log holds a secret.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

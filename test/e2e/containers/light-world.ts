@@ -1,4 +1,5 @@
-// Everything that a stack has to keep, made in the light stack through its public doors, and looked at again.
+// Everything that a stack has to keep, made in the light stack through its public doors, and looked
+// at again.
 
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// The way of an image's build to npm's registry, and to nothing else: the engine's network has no other way out.
+// The way of an image's build to npm's registry, and to nothing else: the engine's network has no
+// other way out.
 
 import { once } from 'node:events';
 import { createServer } from 'node:http';

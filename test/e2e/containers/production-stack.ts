@@ -1,6 +1,7 @@
-// Production from a made-up release, set up and started by the scripts that an operator calls, on a machine of its own: the
-// engine's. authentik is stood in for, its certificates come from an ACME server of the tests. HOLDFAST_TEST_RELEASE names the
-// archive of a real TAK Server release to take instead.
+// Production from a made-up release, set up and started by the scripts that an operator calls, on a
+// machine of its own: the engine's. authentik is stood in for, its certificates come from an ACME
+// server of the tests. HOLDFAST_TEST_RELEASE names the archive of a real TAK Server release to take
+// instead.
 
 import { madeUpRelease } from '../../../packages/setup/test/release-archive.ts';
 import { PORTABLE_SETTINGS } from '../embedded/portable.ts';

@@ -1,4 +1,5 @@
-// Production as an operator has it: two commands from an archive, and everything is kept over whatever happens.
+// Production as an operator has it: two commands from an archive, and everything is kept over
+// whatever happens.
 
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The one engine of a run, with its images and its way to npm: made by the first file that asks, used by all of them.
-// It ends when the process of the tests ends (see engine.sh).
+// The one engine of a run, with its images and its way to npm: made by the first file that asks,
+// used by all of them. It ends when the process of the tests ends (see engine.sh).
 
 import { makeBaseImages } from './base-images.ts';
 import { ContainerEngine, containersObstacle } from './engine.ts';

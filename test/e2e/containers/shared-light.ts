@@ -1,5 +1,5 @@
-// The one light stack of a run, in subdomain mode with public certificates from an ACME server of the tests: brought up by the
-// first file that asks, left healthy by every file.
+// The one light stack of a run, in subdomain mode with public certificates from an ACME server of
+// the tests: brought up by the first file that asks, left healthy by every file.
 
 import { PORTABLE_SETTINGS } from '../embedded/portable.ts';
 import { ACME_LAYER, acmeFiles, type SharedLight, withPublicCa } from './acme.ts';

@@ -1,4 +1,5 @@
-// Requests to the light stack as the world sends them: to the published port, with the name of a host, from an address of choice.
+// Requests to the light stack as the world sends them: to the published port, with the name of a
+// host, from an address of choice.
 
 import { readFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';

@@ -1,5 +1,6 @@
-// A way for tests into the networks of an engine that nothing is published from, as a machine beside the containers has it: the
-// engine's host itself. Requests come from the gateway of the network, which is no trusted proxy. No port is bound there.
+// A way for tests into the networks of an engine that nothing is published from, as a machine
+// beside the containers has it: the engine's host itself. Requests come from the gateway of the
+// network, which is no trusted proxy. No port is bound there.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// What each variable of alerts changes: a management process with it sends a test message to servers of ours.
+// What each variable of alerts changes: a management process with it sends a test message to
+// servers of ours.
 
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
@@ -13,7 +14,10 @@ import { listenOn, manageAlone } from './managed.ts';
 
 let around: TestStack | undefined;
 
-/** The stack whose directory and database the management processes use; it runs before the behaviours are looked at. */
+/**
+ * The stack whose directory and database the management processes use; it runs before the
+ * behaviours are looked at.
+ */
 export function alertsBeside(stack: TestStack): void {
   around = stack;
 }
@@ -54,7 +58,10 @@ interface Request {
   body: string;
 }
 
-/** The first request that a service gets for a test message, when `urlVariable` says that it stands here. */
+/**
+ * The first request that a service gets for a test message, when `urlVariable` says that it stands
+ * here.
+ */
 async function requestWith(urlVariable: string, env: Record<string, string>, channel: string): Promise<Request> {
   const requests: Request[] = [];
   const service = listenOn((request, response) => {

@@ -1,5 +1,5 @@
-// Alerts of a running stack, received by a real mail server: what is sent, how often, and what happens while the mail
-// server, the database or the management process is away.
+// Alerts of a running stack, received by a real mail server: what is sent, how often, and what
+// happens while the mail server, the database or the management process is away.
 
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// Audit logs in a real database, for the tests of one file, with a way to it that can be interrupted.
+// Audit logs in a real database, for the tests of one file, with a way to it that can be
+// interrupted.
 
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -36,7 +37,10 @@ export interface AuditDatabase {
   url: () => string;
 }
 
-/** Starts the database before the tests of the file, and ends it afterwards. The log is empty, and nobody else writes to it. */
+/**
+ * Starts the database before the tests of the file, and ends it afterwards. The log is empty, and
+ * nobody else writes to it.
+ */
 export function auditDatabase(): AuditDatabase {
   const { url: foreignUrl, stateUrl: url } = emptyDatabase();
   let count = 0;

@@ -1,4 +1,5 @@
-// The audit log of a whole stack: what people do is in it, and audit.sh and the API say the same of it.
+// The audit log of a whole stack: what people do is in it, and audit.sh and the API say the same of
+// it.
 
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

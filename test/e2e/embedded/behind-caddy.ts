@@ -1,4 +1,5 @@
-// Caddy in subdomain mode with certificates of Pebble, in front of whatever a test names; what it does not name is an echo.
+// Caddy in subdomain mode with certificates of Pebble, in front of whatever a test names; what it
+// does not name is an echo.
 
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// What of an upstream's answer reaches a browser, and what a viewer may do at the video relay; the real Caddy before echoes.
+// What of an upstream's answer reaches a browser, and what a viewer may do at the video relay; the
+// real Caddy before echoes.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EchoServer, startEcho } from '../../support/echo-server.ts';
@@ -7,7 +8,10 @@ import type { RawAnswer } from './raw-request.ts';
 
 const NODERED = `nodered.${ADDRESS}`;
 const STREAM = `stream.${ADDRESS}`;
-/** What a page of the flow engine may not say: it counts for a whole origin, in direct mode for the portal too. */
+/**
+ * What a page of the flow engine may not say: it counts for a whole origin, in direct mode for the
+ * portal too.
+ */
 const FOR_THE_ORIGIN = {
   'x-holdfast-flows': 'what-only-the-flow-engine-knows',
   'set-cookie': '__Host-holdfast=mine; Path=/; Secure',

@@ -1,4 +1,5 @@
-// Public certificates, against Pebble: given for every host, refused without harm, renewed without hanging up on anybody.
+// Public certificates, against Pebble: given for every host, refused without harm, renewed without
+// hanging up on anybody.
 
 import { X509Certificate } from 'node:crypto';
 import { readdirSync } from 'node:fs';
@@ -101,7 +102,8 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'certificates of the
     const begun = await begin({ meanwhile: (pebble) => pebble.pointNameTo(monitor, '240.0.0.1') });
     for (const name of HOSTS.filter((each) => each !== monitor)) await issuedFor(begun, name);
     await complaint(begun, monitor, 'urn:ietf:params:acme:error');
-    // The name has no certificate, so the one of SERVER_ADDRESS is shown, which no client takes for it.
+    // The name has no certificate, so the one of SERVER_ADDRESS is shown, which no client takes for
+    // it.
     await expect(begun.ask({ name: monitor })).rejects.toThrow(/does not match certificate's altnames/);
     expect(await redirects(begun)).toBe(true);
   });

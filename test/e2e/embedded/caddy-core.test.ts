@@ -1,4 +1,5 @@
-// No password reaches the core past the lock-out, whatever spelling a client chooses; with the real Caddy in front of echoes.
+// No password reaches the core past the lock-out, whatever spelling a client chooses; with the real
+// Caddy in front of echoes.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

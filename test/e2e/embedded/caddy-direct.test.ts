@@ -1,4 +1,5 @@
-// Direct mode: one host of any name, with the certificate that the core writes; the real Caddy in front of echoes.
+// Direct mode: one host of any name, with the certificate that the core writes; the real Caddy in
+// front of echoes.
 
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

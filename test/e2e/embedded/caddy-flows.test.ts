@@ -1,5 +1,5 @@
-// The real flow engine behind the real Caddy, as in containers: whoever Holdfast lets in works in the editor, deploys, and hears
-// what happens; nobody else gets an answer of it.
+// The real flow engine behind the real Caddy, as in containers: whoever Holdfast lets in works in
+// the editor, deploys, and hears what happens; nobody else gets an answer of it.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -43,7 +43,9 @@ async function deploy(flows: FlowNode[], headers: string[]): Promise<number> {
   return (await proxy.ask({ name: NAME, line, headers: [...headers, ...same], body })).status;
 }
 
-/** The channel of the editor: its first words, once it has asked for what nodes say of themselves. */
+/**
+ * The channel of the editor: its first words, once it has asked for what nodes say of themselves.
+ */
 async function channel(headers: Record<string, string>): Promise<string> {
   const { https } = proxy.caddy.ports;
   const dispatcher = new Agent({

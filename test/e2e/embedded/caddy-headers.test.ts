@@ -1,4 +1,5 @@
-// What reaches each upstream of the reverse proxy, of what says who the client is; in front of echoes, with the real Caddy.
+// What reaches each upstream of the reverse proxy, of what says who the client is; in front of
+// echoes, with the real Caddy.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Arrived, EchoServer } from '../../support/echo-server.ts';

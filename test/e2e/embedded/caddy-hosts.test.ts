@@ -1,5 +1,5 @@
-// The public face of subdomain mode: redirects, headers of every answer, strangers, clients without a name, pages of other
-// sites, and a log without secrets; the real Caddy in front of echoes.
+// The public face of subdomain mode: redirects, headers of every answer, strangers, clients without
+// a name, pages of other sites, and a log without secrets; the real Caddy in front of echoes.
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

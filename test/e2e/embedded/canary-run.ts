@@ -1,5 +1,6 @@
-// The canary of revocation runs soon after each start, with an account of the provider, a certificate of the core and records
-// of the audit log. Whoever counts or compares these waits until it is over.
+// The canary of revocation runs soon after each start, with an account of the provider, a
+// certificate of the core and records of the audit log. Whoever counts or compares these waits
+// until it is over.
 
 import { eventually, query, type TestStack } from './embedded.ts';
 

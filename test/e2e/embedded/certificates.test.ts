@@ -1,5 +1,5 @@
-// Certificates of a running stack, with OpenSSL, curl and devices on the stream as the other party: whose they are, how they
-// are handed out, and what "revoked" means.
+// Certificates of a running stack, with OpenSSL, curl and devices on the stream as the other party:
+// whose they are, how they are handed out, and what "revoked" means.
 
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

@@ -23,7 +23,10 @@ const COMBINATIONS = BASES.flatMap((base) => [
   [...base, 'runtime', 'dev', 'direct'],
 ]);
 
-/** What the layers say whatever .env says: Caddy's address, and where things are inside the container. */
+/**
+ * What the layers say whatever .env says: Caddy's address, and where things are inside the
+ * container.
+ */
 const INSIDE = ['TRUSTED_PROXIES', 'CORE_DATA_DIR', 'LISTEN_ADDRESS', 'API_PORT', 'PORTAL_PORT', 'DATA_DIR', 'LOG_DIR'];
 /** Of other programs; the one that the web reaches has none of them. */
 const SECRETS_OF_OTHERS = /^(?:FLOWS_|VIDEO_|IDENTITY_(?!TOKEN|URL))/;
@@ -31,7 +34,10 @@ const SECRETS_OF_OTHERS = /^(?:FLOWS_|VIDEO_|IDENTITY_(?!TOKEN|URL))/;
 /** They do their work and end; what depends on them waits for that. */
 const ONE_SHOT = ['configuration', 'identity-setup', 'release'];
 const OURS = /^localhost\/holdfast:/;
-/** What dockerd gives networks without a subnet of their own, unless its configuration says otherwise. */
+/**
+ * What dockerd gives networks without a subnet of their own, unless its configuration says
+ * otherwise.
+ */
 const ENGINE_GIVES_OUT = /^(?:172\.(?:1[7-9]|2\d|3[01])|192\.168)\./;
 
 let root: ComposeRoot;
@@ -118,7 +124,8 @@ describe.skipIf(obstacle !== undefined)(
         const [subnet] = config.networks['edge']?.ipam?.config ?? [];
         expect(subnet?.subnet).toBe(address?.replace(/\.2$/, '.0/24'));
         expect(subnet?.ip_range).toBe(address?.replace(/\.2$/, '.128/25'));
-        // Else a host with a dozen networks of other projects has one there already, and `up` fails.
+        // Else a host with a dozen networks of other projects has one there already, and `up`
+        // fails.
         expect(subnet?.subnet).not.toMatch(ENGINE_GIVES_OUT);
         for (const name of layers.includes('light') ? ['management', 'core'] : ['management'])
           expect(config.services[name]?.environment?.['TRUSTED_PROXIES']).toBe(address);

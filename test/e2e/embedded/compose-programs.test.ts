@@ -1,4 +1,5 @@
-// What the compose files give each of our containers is what its program wants: nothing is missing, nothing contradicts.
+// What the compose files give each of our containers is what its program wants: nothing is missing,
+// nothing contradicts.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isRole, planContainer } from '@holdfast/setup/containers/plan';

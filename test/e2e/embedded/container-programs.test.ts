@@ -1,5 +1,6 @@
-// The programs of our image as containers run them: the light stack by nothing but environments. Where no mount of its own can be
-// had (not root), it is skipped: a database refuses to start without one.
+// The programs of our image as containers run them: the light stack by nothing but environments.
+// Where no mount of its own can be had (not root), it is skipped: a database refuses to start
+// without one.
 
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
@@ -64,7 +65,10 @@ async function ask<T>(method: string, path: string, body?: unknown): Promise<T> 
   return JSON.parse(text) as T;
 }
 
-/** What the core has said of those who left in the middle of a handshake; management's own question is answered to its end. */
+/**
+ * What the core has said of those who left in the middle of a handshake; management's own question
+ * is answered to its end.
+ */
 function refused(): string[] {
   const lines = (running.get('core')?.messagesOf() ?? '').split('\n');
   return lines.filter((line) => line.includes('handshake_failed') && !line.includes('DID_NOT_RETURN_A_CERTIFICATE'));

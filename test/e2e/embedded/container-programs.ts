@@ -1,5 +1,6 @@
-// The light stack as its containers run it, but as plain processes on loopback: every role by dist/container.js, with nothing
-// but an environment. What compose gives by mounts and users is given here by unshare and setpriv.
+// The light stack as its containers run it, but as plain processes on loopback: every role by
+// dist/container.js, with nothing but an environment. What compose gives by mounts and users is
+// given here by unshare and setpriv.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,12 +11,18 @@ import { asRoot, cleanEnvironment, freeOffset, home, newDataDirectory } from './
 export const NODE = join(home, 'node_modules/.bin/node');
 export const NOBODY = '65534';
 
-/** Words before a command: it runs as a user that may pass closed directories, since a test may run in one. */
+/**
+ * Words before a command: it runs as a user that may pass closed directories, since a test may run
+ * in one.
+ */
 export const AS_NOBODY =
   `setpriv --securebits +no_setuid_fixup --reuid ${NOBODY} --regid ${NOBODY} --clear-groups --inh-caps +dac_read_search --ambient-caps +dac_read_search`.split(
     ' ',
   );
-/** Words before a command: the directory that follows is a mount of its own. Everything keeps the process number. */
+/**
+ * Words before a command: the directory that follows is a mount of its own. Everything keeps the
+ * process number.
+ */
 const ON_MOUNT = [
   'unshare',
   '--mount',

@@ -1,4 +1,5 @@
-// Settings that only containers have: where each arrives when Compose reads it from .env, and that nothing else has it.
+// Settings that only containers have: where each arrives when Compose reads it from .env, and that
+// nothing else has it.
 
 import { expect } from 'vitest';
 import { ComposeRoot, type Service } from '../../../packages/setup/test/compose.ts';

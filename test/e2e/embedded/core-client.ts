@@ -1,4 +1,5 @@
-// A device for the tests of the core: a key and a request by OpenSSL, enrollment and questions by curl.
+// A device for the tests of the core: a key and a request by OpenSSL, enrollment and questions by
+// curl.
 
 import { execFile } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';

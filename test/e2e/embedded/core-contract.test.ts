@@ -1,5 +1,5 @@
-// The clients of the core's ports against a running embedded core, held to the contract; and against a TAK Server, when the
-// environment names one.
+// The clients of the core's ports against a running embedded core, held to the contract; and
+// against a TAK Server, when the environment names one.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

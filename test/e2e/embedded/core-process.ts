@@ -1,5 +1,5 @@
-// A core of a test's own beside the one of a stack: the same database and directory, a CA and ports of its own, and nobody
-// who starts it again.
+// A core of a test's own beside the one of a stack: the same database and directory, a CA and ports
+// of its own, and nobody who starts it again.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

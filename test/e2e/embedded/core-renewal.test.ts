@@ -1,4 +1,5 @@
-// The core in the test's own process, with a clock of the test's: what is renewed by itself, while connections stay open.
+// The core in the test's own process, with a clock of the test's: what is renewed by itself, while
+// connections stay open.
 
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The core of a real stack while its table of events is locked, as by VACUUM FULL: devices hear each other, people are answered, and
-// what has waited is stored.
+// The core of a real stack while its table of events is locked, as by VACUUM FULL: devices hear
+// each other, people are answered, and what has waited is stored.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { withDatabase } from '@holdfast/kit/postgres';

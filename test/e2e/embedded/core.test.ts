@@ -1,4 +1,5 @@
-// The sentence that the embedded core has to keep, with OpenSSL and curl as the other party; and what a kill leaves behind.
+// The sentence that the embedded core has to keep, with OpenSSL and curl as the other party; and
+// what a kill leaves behind.
 
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -218,7 +219,10 @@ describe('a core that is killed again and again', () => {
     if (status === 200) revoked.push(device);
   }
 
-  /** The moment after the table knows of an enrollment or a revocation: files and answer are still to come. */
+  /**
+   * The moment after the table knows of an enrollment or a revocation: files and answer are still
+   * to come.
+   */
   async function written(sql: postgres.Sql, request: Promise<unknown>): Promise<void> {
     const state = async (): Promise<string> =>
       JSON.stringify(await sql`SELECT count(*), count(revocation_date) FROM certificate`);

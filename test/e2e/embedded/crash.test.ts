@@ -20,7 +20,10 @@ const ROWS = 'SELECT count(*)::int AS n FROM kept';
 
 let withRows: TestStack | undefined;
 
-/** A stack that has just been started, with rows in its database and nothing in its logs before this start. */
+/**
+ * A stack that has just been started, with rows in its database and nothing in its logs before this
+ * start.
+ */
 async function startedWithRows(): Promise<TestStack> {
   if (withRows !== undefined) {
     await stop(withRows.data);
@@ -211,7 +214,10 @@ describe('kill -9 of everything at any moment', () => {
   });
 });
 
-/** Starts, and after a while kills every process that has the directory in its command line or belongs to the start. */
+/**
+ * Starts, and after a while kills every process that has the directory in its command line or
+ * belongs to the start.
+ */
 async function killedAfter(stack: TestStack, delayMs: number): Promise<void> {
   const child = run('start.sh', startArguments(stack.data, stack.offset, []));
   const outcome = outcomeOf(child);

@@ -1,5 +1,5 @@
-// docs/database.md, done as it says: its commands look at what a vacuum would give back, vacuum, and ask who fills the disk. And
-// docs/health.md: how one is superuser of the embedded database.
+// docs/database.md, done as it says: its commands look at what a vacuum would give back, vacuum,
+// and ask who fills the disk. And docs/health.md: how one is superuser of the embedded database.
 
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// Secrets of the databases and of the identity provider, on a stack that was started with them: each opens what it is for.
+// Secrets of the databases and of the identity provider, on a stack that was started with them:
+// each opens what it is for.
 
 import { expect } from 'vitest';
 import { Secret } from '@holdfast/kit/secret';

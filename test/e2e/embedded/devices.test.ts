@@ -1,4 +1,5 @@
-// Enrollment on a running stack: the link lets a phone in, the diagnosis says why it does not, and the probe goes the same way.
+// Enrollment on a running stack: the link lets a phone in, the diagnosis says why it does not, and
+// the probe goes the same way.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

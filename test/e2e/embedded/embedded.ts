@@ -20,7 +20,10 @@ export const asRoot = process.getuid?.() === 0;
 
 const directories: string[] = [];
 
-/** A data directory that does not exist yet, with everything below its parent removed after the tests of the file. */
+/**
+ * A data directory that does not exist yet, with everything below its parent removed after the
+ * tests of the file.
+ */
 export function newDataDirectory(): string {
   const parent = mkdtempSync(join(tmpdir(), 'holdfast-test-'));
   directories.push(parent);
@@ -37,15 +40,19 @@ afterAll(async () => {
   for (const claim of claims.splice(0)) claim.close();
 });
 
-/** Every base port of a stack and of what stands beside one. No two of them are a multiple of SLOT_WIDTH apart. */
+/**
+ * Every base port of a stack and of what stands beside one. No two of them are a multiple of
+ * SLOT_WIDTH apart.
+ */
 const BASE_PORTS = [1880, 3000, 3389, 5432, 8080, 8081, 8089, 8443, 8446, 9000];
 const SLOT_WIDTH = 101;
 const SLOTS = 188;
 const claims: Server[] = [];
 
 /**
- * An offset whose ports are free now, and that nobody else gets until the tests of this file have ended: files run at the
- * same time. The claim is a socket without a file, which ends with its process at the latest.
+ * An offset whose ports are free now, and that nobody else gets until the tests of this file have
+ * ended: files run at the same time. The claim is a socket without a file, which ends with its
+ * process at the latest.
  */
 export async function freeOffset(): Promise<number> {
   for (;;) {
@@ -99,8 +106,8 @@ export async function outcomeOf(child: ChildProcess): Promise<Outcome> {
 }
 
 /**
- * A stack that is not started yet, and is stopped after the tests of the file at the latest; or the one that stands. Nothing of
- * a person's own .env is read.
+ * A stack that is not started yet, and is stopped after the tests of the file at the latest; or the
+ * one that stands. Nothing of a person's own .env is read.
  */
 export async function newStack(data?: string): Promise<TestStack> {
   return stands && data === undefined ? runningStack() : ownStack(data ?? newDataDirectory());

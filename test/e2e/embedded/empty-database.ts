@@ -1,4 +1,5 @@
-// The stack's databases, empty, on a server of their own, for the tests of one file that bring a schema of their own.
+// The stack's databases, empty, on a server of their own, for the tests of one file that bring a
+// schema of their own.
 
 import { mkdirSync } from 'node:fs';
 import { afterAll, beforeAll } from 'vitest';

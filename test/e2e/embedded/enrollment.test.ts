@@ -1,4 +1,5 @@
-// Enrollment on a running stack: what is issued opens 8446 for as long as it should, and the diagnosis says what is the matter.
+// Enrollment on a running stack: what is issued opens 8446 for as long as it should, and the
+// diagnosis says what is the matter.
 
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

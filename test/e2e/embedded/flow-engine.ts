@@ -36,7 +36,11 @@ const { headers, headersDistinct, rawHeaders } = msg.req;
 msg.payload = { events: flow.get('events', 'memory') || [], environment, headers, headersDistinct, rawHeaders };
 return msg;`;
 
-/** The flow of a new engine (a node without a place on the tab would be no node of it), which besides answers `GET /told`, sends what `POST /say` brings, fails after `GET /fail`, and has a WebSocket at /live. */
+/**
+ * The flow of a new engine (a node without a place on the tab would be no node of it), which
+ * besides answers `GET /told`, sends what `POST /say` brings, fails after `GET /fail`, and has a
+ * WebSocket at /live.
+ */
 export function withTelling(flow: FlowNode[]): FlowNode[] {
   const z = flow.find(({ type }) => type === 'tab')?.id ?? '';
   const code = (id: string, func: string, wires: string[][]): FlowNode => ({

@@ -4,7 +4,9 @@ import { expect } from 'vitest';
 import { FLOWS_TABLES } from '@holdfast/stack/database/roles';
 import { query } from './embedded.ts';
 
-/** As the owner sees it: the tables of FLOWS_TABLES that are there, to be read, and nothing else. */
+/**
+ * As the owner sees it: the tables of FLOWS_TABLES that are there, to be read, and nothing else.
+ */
 export async function expectFlowsRights(ownerUrl: string): Promise<void> {
   const rights = await query<{ name: string; has: string[] }>(
     ownerUrl,

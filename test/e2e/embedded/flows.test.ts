@@ -133,7 +133,8 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
     });
     const core = coreOf(stack);
     const device = await streamDevice(core, await enroll(core, workDirectory(stack), 'ada', key), 'ADA');
-    // The connection of the engine stands already: the core asks for its groups again each minute, to some 15 s.
+    // The connection of the engine stands already: the core asks for its groups again each minute,
+    // to some 15 s.
     await eventually(
       'the flow has an event of ADA',
       async () => {

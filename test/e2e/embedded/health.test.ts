@@ -1,5 +1,5 @@
-// Health of a running stack, provoked against the real things: dead rows, a stopped database, a full disk's thresholds,
-// TLS endpoints, changed settings.
+// Health of a running stack, provoked against the real things: dead rows, a stopped database, a
+// full disk's thresholds, TLS endpoints, changed settings.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -42,7 +42,10 @@ const live = async <T = ModuleBody>(module: string): Promise<T> =>
   (await (await get(`/api/health/${module}`)).json()) as T;
 const owner = <T extends object>(text: string): Promise<T[]> => query<T>(stack.file().database, text);
 
-/** A table with that many live and dead rows, which autovacuum leaves alone; the writer has disconnected. */
+/**
+ * A table with that many live and dead rows, which autovacuum leaves alone; the writer has
+ * disconnected.
+ */
 async function tableWith(name: string, live_: number, dead: number): Promise<void> {
   await owner(`
     DROP TABLE IF EXISTS ${name};
@@ -225,7 +228,10 @@ describe('newer releases', () => {
 });
 
 describe('a database that stops', () => {
-  /** The fastest of five answers: what waits for the database waits each time, and others use this machine too. */
+  /**
+   * The fastest of five answers: what waits for the database waits each time, and others use this
+   * machine too.
+   */
   const took = async (path: string): Promise<number> => {
     let fastest = Infinity;
     for (let tries = 0; tries < 5; tries++) {
@@ -332,7 +338,8 @@ describe('a claimed job', () => {
           stack.file().state_database,
           "SELECT finished_at IS NOT NULL AS done, attempt FROM job_run WHERE name = 'prune-job-runs' ORDER BY due_at LIMIT 1",
         );
-        // A claim that was on its way to a frozen database may have been made for nobody: then the next look takes it over.
+        // A claim that was on its way to a frozen database may have been made for nobody: then the
+        // next look takes it over.
         return row?.done === true && [2, 3].includes(row.attempt);
       },
       90_000,

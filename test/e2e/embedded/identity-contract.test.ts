@@ -1,4 +1,5 @@
-// The client of the identity provider and the provider of a running stack, held to the contract together.
+// The client of the identity provider and the provider of a running stack, held to the contract
+// together.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

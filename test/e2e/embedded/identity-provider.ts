@@ -1,4 +1,5 @@
-// The identity provider over a real PostgreSQL, as its process will have it, with a client for its API.
+// The identity provider over a real PostgreSQL, as its process will have it, with a client for its
+// API.
 
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect } from 'vitest';

@@ -1,4 +1,5 @@
-// The identity provider inside a running stack: what a start makes of it, who gets in, and what health says.
+// The identity provider inside a running stack: what a start makes of it, who gets in, and what
+// health says.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// Certificates of a running stack: issued and downloaded through the API, used at the core as a phone does.
+// Certificates of a running stack: issued and downloaded through the API, used at the core as a
+// phone does.
 
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

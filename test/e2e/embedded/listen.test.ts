@@ -8,7 +8,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { newStack, stop, type TestStack } from './embedded.ts';
 
-/** Status of a GET; over TLS only the given CA is trusted, and a certificate that does not hold rejects. */
+/**
+ * Status of a GET; over TLS only the given CA is trusted, and a certificate that does not hold
+ * rejects.
+ */
 async function statusOf(url: string, ca?: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const answered = (response: IncomingMessage): void => {

@@ -10,7 +10,9 @@ import { answersPing, cleanEnvironment, eventually, freeOffset, home } from './e
 
 const TOKEN = 'token-of-a-managed-process';
 
-/** Runs one with these settings while `use` works with its port; the databases need not be there. */
+/**
+ * Runs one with these settings while `use` works with its port; the databases need not be there.
+ */
 export async function manageAlone(env: Record<string, string>, use: (port: number) => Promise<void>): Promise<void> {
   const offset = await freeOffset();
   const port = 8080 + offset;
@@ -41,7 +43,9 @@ export async function manageAlone(env: Record<string, string>, use: (port: numbe
 /** The portal of a process that was started alone, by the port of its API. */
 export const portalBeside = (port: number): string => `http://127.0.0.1:${port - 8080 + 3000}`;
 
-/** What a module says, measured now, under these settings; the data of every module under `data`. */
+/**
+ * What a module says, measured now, under these settings; the data of every module under `data`.
+ */
 export async function healthOf(env: Record<string, string>, module: string): Promise<ModuleBody> {
   let body: ModuleBody | undefined;
   await manageAlone(env, async (port) => {

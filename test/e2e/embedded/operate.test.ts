@@ -1,5 +1,5 @@
-// What the person at the keyboard runs on an embedded stack: the private way into management, a lost password, other secrets, a
-// bundle for whoever helps, and the end of it all.
+// What the person at the keyboard runs on an embedded stack: the private way into management, a
+// lost password, other secrets, a bundle for whoever helps, and the end of it all.
 
 import { spawnSync } from 'node:child_process';
 import {

@@ -1,4 +1,5 @@
-// Pebble, the ACME server for tests, and its name server, in which every name is this machine until told otherwise.
+// Pebble, the ACME server for tests, and its name server, in which every name is this machine until
+// told otherwise.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +19,10 @@ export interface PebbleOrder {
   /** Where it asks for the answers to HTTP-01. */
   httpPort: () => number;
   certificateSeconds?: number;
-  /** Names for which it refuses every order. All or none: after a refusal Pebble 2.4 fails at the orders of others. */
+  /**
+   * Names for which it refuses every order. All or none: after a refusal Pebble 2.4 fails at the
+   * orders of others.
+   */
   refused?: string[];
   /** PEBBLE_WFE_NONCEREJECT and its like. */
   env?: Record<string, string>;

@@ -1,4 +1,5 @@
-// People of a running stack: what the API does to them, seen by an LDAP client and by the people themselves.
+// People of a running stack: what the API does to them, seen by an LDAP client and by the people
+// themselves.
 
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';

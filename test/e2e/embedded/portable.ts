@@ -1,5 +1,5 @@
-// The files of tests that use a stack through its doors alone, and the settings that they want: they run on an embedded stack of
-// their own and on any other that stands (`HOLDFAST_STACK_FILE`).
+// The files of tests that use a stack through its doors alone, and the settings that they want:
+// they run on an embedded stack of their own and on any other that stands (`HOLDFAST_STACK_FILE`).
 
 const PORTABLE = [
   'audit',

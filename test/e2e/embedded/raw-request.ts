@@ -1,4 +1,5 @@
-// HTTP as it is written, over TLS: headers twice, in odd spellings, without a name in the handshake, from an address of choice.
+// HTTP as it is written, over TLS: headers twice, in odd spellings, without a name in the
+// handshake, from an address of choice.
 
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';

@@ -1,5 +1,5 @@
-// The core's database on the PostgreSQL of a release: what its first start makes, who may do what in it, and that no moment is the
-// wrong one to be killed in.
+// The core's database on the PostgreSQL of a release: what its first start makes, who may do what
+// in it, and that no moment is the wrong one to be killed in.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -89,7 +89,8 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
     expect(message).toContain(
       `called: java -Xmx256m -jar SchemaManager.jar -url jdbc:postgresql://127.0.0.1:${database.port + 1}/cot upgrade`,
     );
-    // What the tool itself says of it is not passed on; neither its arguments nor its environment had one.
+    // What the tool itself says of it is not passed on; neither its arguments nor its environment
+    // had one.
     expect(message).toContain('the password is ***');
     expect(message.match(/\*\*\*/g)).toHaveLength(1);
     for (const password of Object.values(PASSWORDS)) expect(message).not.toContain(password);
@@ -125,7 +126,8 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
   });
 
   it('lets the flow engine read the named tables from its network alone, and nothing else', async () => {
-    // All of 127.0.0.0/8 leads here: the flow engine comes from where the others come from, or from nowhere.
+    // All of 127.0.0.0/8 leads here: the flow engine comes from where the others come from, or from
+    // nowhere.
     const elsewhere = await up(database);
     const refused = await asFlows(database, (sql) => sql`SELECT 1`).catch(String);
     expect(refused).toMatch(/pg_hba\.conf rejects connection/);

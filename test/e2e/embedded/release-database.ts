@@ -1,5 +1,6 @@
-// The core's database as a release's container runs it, as a plain process on loopback: Debian's PostgreSQL 15 with PostGIS, files
-// of a release, and a `java` that does to the database what the schema tool of a release does.
+// The core's database as a release's container runs it, as a plain process on loopback: Debian's
+// PostgreSQL 15 with PostGIS, files of a release, and a `java` that does to the database what the
+// schema tool of a release does.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,8 +29,9 @@ export const PASSWORDS = {
 };
 
 /**
- * `upgrade` of the schema tool: coordinates of CoreConfig.xml unless they are given; without its history it drops the extensions,
- * and where that succeeds cleans the schema; then it makes the tables, once.
+ * `upgrade` of the schema tool: coordinates of CoreConfig.xml unless they are given; without its
+ * history it drops the extensions, and where that succeeds cleans the schema; then it makes the
+ * tables, once.
  */
 const JAVA = `#!/bin/bash
 set -u
@@ -125,7 +127,10 @@ export function writeJava({ root }: ReleaseDatabase, text = JAVA): void {
   writeFileSync(join(root, 'bin/java'), text, { mode: 0o755 });
 }
 
-/** The role as the first process of a namespace: its end is the end of all that came of it, as with a container. */
+/**
+ * The role as the first process of a namespace: its end is the end of all that came of it, as with
+ * a container.
+ */
 export async function runInNamespace({
   volume,
   environment,

@@ -1,5 +1,6 @@
-// A run of retention on demand on a running stack: what the preview counts is what the run deletes, to the row, also when management is
-// killed in the middle of it; and what is not confirmed is not deleted.
+// A run of retention on demand on a running stack: what the preview counts is what the run deletes,
+// to the row, also when management is killed in the middle of it; and what is not confirmed is not
+// deleted.
 
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -56,7 +57,10 @@ function previewed({ types }: Preview): unknown {
   };
 }
 
-/** A row of the events that will be deleted in the middle is held, so that the run cannot end before it is let go. */
+/**
+ * A row of the events that will be deleted in the middle is held, so that the run cannot end before
+ * it is let go.
+ */
 async function heldInTheMiddle(limit: string): Promise<() => Promise<void>> {
   const sql = postgres(database(), { max: 1, onnotice: () => undefined });
   const { promise: letGo, resolve } = Promise.withResolvers<void>();

@@ -1,5 +1,6 @@
-// Ninety days of synthetic rows of every type that retention knows, in the tables of a running core, and what a run with given limits
-// deletes of them: counted here by SQL of its own, from the rules in words.
+// Ninety days of synthetic rows of every type that retention knows, in the tables of a running
+// core, and what a run with given limits deletes of them: counted here by SQL of its own, from the
+// rules in words.
 
 import type { Retained, RetentionLimits } from '@holdfast/kit/retention';
 import { query } from './embedded.ts';

@@ -1,4 +1,5 @@
-// Retention at a real core: by its schedule, by order, killed in the middle, with events that keep arriving.
+// Retention at a real core: by its schedule, by order, killed in the middle, with events that keep
+// arriving.
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// The variables of retention, each by what it changes in the files that a core reads when it starts.
+// The variables of retention, each by what it changes in the files that a core reads when it
+// starts.
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

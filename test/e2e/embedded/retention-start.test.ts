@@ -1,5 +1,5 @@
-// Retention when a stack starts: the variables are in the files before the core reads them, and a bad one stops the start before
-// anything was started.
+// Retention when a stack starts: the variables are in the files before the core reads them, and a
+// bad one stops the start before anything was started.
 
 import { spawn } from 'node:child_process';
 import {

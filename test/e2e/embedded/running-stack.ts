@@ -1,5 +1,6 @@
-// A stack that already stands, described by the file that HOLDFAST_STACK_FILE names: what other tests use through its doors alone,
-// they can use of this one. It is started and stopped by whoever wrote that file.
+// A stack that already stands, described by the file that HOLDFAST_STACK_FILE names: what other
+// tests use through its doors alone, they can use of this one. It is started and stopped by whoever
+// wrote that file.
 
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -23,7 +24,10 @@ function refused(what: string): never {
   throw new Error(`The stack of ${VARIABLE} (${named}) is somebody else's: ${what}`);
 }
 
-/** Its directory holds what a stack of ours has in its own: secrets.json, and the files of the core in `core`. */
+/**
+ * Its directory holds what a stack of ours has in its own: secrets.json, and the files of the core
+ * in `core`.
+ */
 export function runningStack(): TestStack {
   const file = (): StackFile => JSON.parse(readFileSync(named, 'utf8')) as StackFile;
   return {
@@ -48,7 +52,9 @@ function refuseDifferent({ settings = {} }: StackFile, args: string[], { env = {
   }
 }
 
-/** The failures of the file before are not held against this one: all of them come from one address. */
+/**
+ * The failures of the file before are not held against this one: all of them come from one address.
+ */
 async function forgetFailures({ api, webadmin, seen_as: address = '127.0.0.1' }: StackFile): Promise<void> {
   const headers = { authorization: basic(webadmin.username, webadmin.password) };
   const { status } = await fetch(`${api}/api/lockouts/${encodeURIComponent(address)}`, { method: 'DELETE', headers });

@@ -1,4 +1,5 @@
-// Service accounts of a running stack: what their certificates open at the core, and that nothing is left of a deleted one.
+// Service accounts of a running stack: what their certificates open at the core, and that nothing
+// is left of a deleted one.
 
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -26,7 +27,10 @@ const listed = async (): Promise<ServiceAccountView[]> =>
 const coreDirectory = (): string => join(stack.data, 'core');
 const usersFile = (): string => readFileSync(join(coreDirectory(), 'UserAuthenticationFile.xml'), 'utf8');
 
-/** What the core answers to whoever shows this PEM, asked for something that only administrators may; undefined: not let in. */
+/**
+ * What the core answers to whoever shows this PEM, asked for something that only administrators
+ * may; undefined: not let in.
+ */
 async function admittedWith(pem: Buffer): Promise<number | undefined> {
   const asking = request({
     host: '127.0.0.1',

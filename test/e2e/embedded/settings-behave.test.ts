@@ -310,7 +310,9 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
     expect([minutes > 1999, minutes <= 2000]).toEqual([true, true]);
   },
   KEEP_CLIENT_KEYS: async () => {
-    /** Whether a new certificate can be downloaded, also later, and whether the answer has the key. */
+    /**
+     * Whether a new certificate can be downloaded, also later, and whether the answer has the key.
+     */
     const issuedAt = async (each: TestStack): Promise<unknown[]> => {
       const { username, password } = each.file().webadmin;
       const headers = { authorization: basic(username, password), 'content-type': 'application/json' };

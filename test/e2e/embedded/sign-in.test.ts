@@ -31,7 +31,10 @@ const ask = (method: string, path: string, { cookie, headers = {}, body }: Reque
     ...(body === undefined ? {} : { body }),
   });
 
-/** What a browser would send for the form of this page: its hidden fields, and what the person typed. */
+/**
+ * What a browser would send for the form of this page: its hidden fields, and what the person
+ * typed.
+ */
 function filledIn(html: string, typed: Record<string, string>): URLSearchParams {
   const fields = new URLSearchParams();
   for (const [, name = '', value = ''] of html.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)"/g))

@@ -15,7 +15,10 @@ export interface StackFile {
   api_certificate: { file: string; password: string };
   webadmin: { username: string; password: string };
   pids: { role: string; pid: number }[];
-  /** Of a stack that stands: what it was started with, and the address that it sees requests come from. */
+  /**
+   * Of a stack that stands: what it was started with, and the address that it sees requests come
+   * from.
+   */
   settings?: Record<string, string>;
   seen_as?: string;
 }

@@ -1,4 +1,5 @@
-// A device on the stream, for tests: TLS with its certificate, events in XML by a codec that is not ours.
+// A device on the stream, for tests: TLS with its certificate, events in XML by a codec that is not
+// ours.
 
 import { readFileSync } from 'node:fs';
 import { connect, type TLSSocket } from 'node:tls';
@@ -19,7 +20,10 @@ export interface StreamDevice {
   chat(to: { uid: string; callsign: string }, text: string): void;
   /** Waits for an event; the first that fits. */
   hears(what: string, fits: (event: CoT) => boolean, withinMs?: number): Promise<CoT>;
-  /** Resolves when all that was for it until now has come: a ping is answered in the order of events. */
+  /**
+   * Resolves when all that was for it until now has come: a ping is answered in the order of
+   * events.
+   */
   isUpToDate(): Promise<void>;
   leave(): void;
 }
@@ -28,7 +32,10 @@ const EVENT = /<event[\s\S]*?<\/event>/g;
 /** Longer than a whole event after what was read. */
 const END = '</event>';
 
-/** Connected when it resolves; whether it is let in shows in what it hears, and in whether it stays open. */
+/**
+ * Connected when it resolves; whether it is let in shows in what it hears, and in whether it stays
+ * open.
+ */
 export async function streamDevice(
   core: CorePlace,
   { certificateFile, keyFile }: Omit<Device, 'hash'>,

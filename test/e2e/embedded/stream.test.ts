@@ -1,4 +1,5 @@
-// The sentence that the stream has to keep, with real devices on a running stack: who sees whom, who falls off, what is stored.
+// The sentence that the stream has to keep, with real devices on a running stack: who sees whom,
+// who falls off, what is stored.
 
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';

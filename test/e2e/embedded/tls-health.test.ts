@@ -1,4 +1,5 @@
-// A TLS endpoint that is expired, untrusted or unreachable is never ok: asked of a running management process.
+// A TLS endpoint that is expired, untrusted or unreachable is never ok: asked of a running
+// management process.
 
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

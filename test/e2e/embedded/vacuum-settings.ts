@@ -1,4 +1,5 @@
-// The variables of a vacuum, each by what a management process beside a stack answers with it and without.
+// The variables of a vacuum, each by what a management process beside a stack answers with it and
+// without.
 
 import { join } from 'node:path';
 import { expect } from 'vitest';

@@ -1,5 +1,5 @@
-// A vacuum on a running stack: what it gives back, whom it waits for, and that its job tells the truth when management or everything is
-// killed in the middle of it.
+// A vacuum on a running stack: what it gives back, whom it waits for, and that its job tells the
+// truth when management or everything is killed in the middle of it.
 
 import postgres from 'postgres';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -69,7 +69,10 @@ async function inTransaction(text: string): Promise<Held> {
 const STOPPER = 7_311_042;
 const FULL_OF_STOPPED = `SELECT 1 FROM pg_stat_activity WHERE query LIKE 'VACUUM %stopped%' AND state = 'active' AND wait_event = 'PgSleep'`;
 
-/** A table that FULL stays in the middle of for as long as somebody holds the lock: it makes its index anew, row by row. */
+/**
+ * A table that FULL stays in the middle of for as long as somebody holds the lock: it makes its
+ * index anew, row by row.
+ */
 async function addStoppedTable(): Promise<void> {
   await query(
     database(),

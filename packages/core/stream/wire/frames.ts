@@ -6,8 +6,8 @@ import { LESS, skipSpace, startsWith } from './xml-bytes.ts';
 const MIN_BYTES = 1024;
 
 /**
- * The beginning of an event whose rest has not come yet: grows with what comes, by doubling, so that the work is
- * linear.
+ * The beginning of an event whose rest has not come yet: grows with what comes, by doubling, so
+ * that the work is linear.
  */
 export class HeldBytes {
   #bytes: Buffer | undefined;
@@ -54,9 +54,9 @@ const MAX_TAIL = 8;
 export const MAX_NOISE_BYTES = 65_536;
 
 /**
- * Events in a stream of XML: no delimiter, each lies from `<event` to the next `</event>`, as a release looks for them.
- * `next` throws a StreamFault for an event above `mostEventBytes`, for more than 64 KB between two events, and for a DOCTYPE or
- * an entity declaration there.
+ * Events in a stream of XML: no delimiter, each lies from `<event` to the next `</event>`, as a
+ * release looks for them. `next` throws a StreamFault for an event above `mostEventBytes`, for more
+ * than 64 KB between two events, and for a DOCTYPE or an entity declaration there.
  */
 export class XmlFrames implements FrameReader {
   readonly #maxEventBytes: number;
@@ -164,10 +164,11 @@ function isBeginning(chunk: Buffer, at: number): boolean {
 const MAX_LENGTH_BYTES = 5;
 
 /**
- * Events in a stream of protobuf: 0xBF, the length as an unsigned varint, a TakMessage. `next` hands out the message
- * without its header; empty ones are skipped, and so is white space before the first one: it follows the request in
- * XML, perhaps in bytes of its own. It throws a StreamFault for a first byte that is not 0xBF, a length of more than 5
- * bytes, and a message above `mostEventBytes`.
+ * Events in a stream of protobuf: 0xBF, the length as an unsigned varint, a TakMessage. `next`
+ * hands out the message without its header; empty ones are skipped, and so is white space before
+ * the first one: it follows the request in XML, perhaps in bytes of its own. It throws a
+ * StreamFault for a first byte that is not 0xBF, a length of more than 5 bytes, and a message above
+ * `mostEventBytes`.
  */
 export class ProtobufFrames implements FrameReader {
   readonly #maxEventBytes: number;
@@ -176,7 +177,10 @@ export class ProtobufFrames implements FrameReader {
   #at = 0;
   /** A header or message that has begun and is not yet whole; then nothing is left in the chunk. */
   readonly #held = new HeldBytes();
-  /** So many bytes of header and message are needed to go on with what is held; 0 while the header is not whole. */
+  /**
+   * So many bytes of header and message are needed to go on with what is held; 0 while the header
+   * is not whole.
+   */
   #wanted = 0;
   #hasBegun = false;
 

@@ -45,8 +45,9 @@ interface Message {
 }
 
 /**
- * Undefined for a message without an event (a TakControl) and for one that `readEvent` would not take either. Throws a
- * StreamFault for bytes that are no TakMessage and for an xmlDetail that is not well-formed. The event has its own bytes.
+ * Undefined for a message without an event (a TakControl) and for one that `readEvent` would not
+ * take either. Throws a StreamFault for bytes that are no TakMessage and for an xmlDetail that is
+ * not well-formed. The event has its own bytes.
  */
 export function decodeEvent(bytes: Buffer): CotEvent | undefined {
   const message = readMessage(bytes);
@@ -128,7 +129,8 @@ function readWritten(message: Message): XmlEvent | undefined {
   const typed = [...message.typed.keys()];
   const isNamedInside = typed.some(({ element }) => xml.includes(`<${element}`));
   if (!isNamedInside) return readWith(message, xml, typed);
-  // What stands in xmlDetail wins; whether it stands there as a child of the detail, only its outline tells.
+  // What stands in xmlDetail wins; whether it stands there as a child of the detail, only its
+  // outline tells.
   const plain = readWith(message, xml, []);
   const missing = typed.filter(({ element }) => plain?.detail(element) === undefined);
   return missing.length === 0 ? plain : readWith(message, xml, missing);

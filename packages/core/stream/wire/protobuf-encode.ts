@@ -7,7 +7,10 @@ import { frameOf } from './frames.ts';
 import type { XmlElement } from './xml-element.ts';
 import { numberOf, type XmlEvent } from './xml-event.ts';
 
-/** TakMessage, version 1: numbers of its fields, and which elements of `<detail>` have a message of their own. */
+/**
+ * TakMessage, version 1: numbers of its fields, and which elements of `<detail>` have a message of
+ * their own.
+ */
 export const TAK_MESSAGE = { takControl: 1, cotEvent: 2 } as const;
 
 export const COT_EVENT = {
@@ -59,8 +62,9 @@ interface Lifted {
 }
 
 /**
- * Header and TakMessage. `time` is written as its sendTime, milliseconds since 1970; times that are none are left out.
- * `content` gives what stands in the detail without the children of those numbers, which ascend.
+ * Header and TakMessage. `time` is written as its sendTime, milliseconds since 1970; times that are
+ * none are left out. `content` gives what stands in the detail without the children of those
+ * numbers, which ascend.
  */
 export function encodeEvent(event: XmlEvent, time: string, content: (lifted: readonly number[]) => Buffer): Buffer {
   const lifted = TYPED_ELEMENTS.flatMap((typed) => lift(event, typed) ?? []);
@@ -92,7 +96,9 @@ export function encodeEvent(event: XmlEvent, time: string, content: (lifted: rea
   return frameOf(writer.finish());
 }
 
-/** The only child of that name, if it may be lifted: of two, one in XML would win over the other. */
+/**
+ * The only child of that name, if it may be lifted: of two, one in XML would win over the other.
+ */
 function lift(event: XmlEvent, typed: TypedElement): Lifted | undefined {
   const index = event.childIndex(typed.element, 0);
   if (index < 0 || event.childIndex(typed.element, index + 1) >= 0) return undefined;

@@ -128,7 +128,9 @@ const ENTITIES: readonly (readonly [string, string])[] = [
 /** Code point of the last reference that was read by `skipReference`. */
 export let referred = 0;
 
-/** `&amp;`, `&#65;`, `&#x41;`: no other entities, since there is no DOCTYPE that could declare them. */
+/**
+ * `&amp;`, `&#65;`, `&#x41;`: no other entities, since there is no DOCTYPE that could declare them.
+ */
 export function skipReference(frame: Buffer, at: number, end: number): number {
   if (at + 1 < end && frame[at + 1] === HASH) return skipCharacterReference(frame, at, end);
   for (const [name, text] of ENTITIES) {

@@ -20,7 +20,10 @@ export function numberOf(text: string): number {
   return Number.isFinite(value) ? value : Number.NaN;
 }
 
-/** Powers of ten that a double holds exactly: one division of exact numbers is rounded as `Number` rounds. */
+/**
+ * Powers of ten that a double holds exactly: one division of exact numbers is rounded as `Number`
+ * rounds.
+ */
 const POWERS = Array.from({ length: 16 }, (_, power) => 10 ** power);
 
 /** The same from bytes, without a string in the usual case; undefined where it takes the string. */
@@ -196,9 +199,10 @@ export class XmlEvent implements CotEvent {
 const MAX_NAME_LENGTH = 1024;
 
 /**
- * Undefined for well-formed XML that is no CoT event: its root is not `event`, uid or type are missing, empty or too long, there
- * is no point, or its numbers are none or lie outside of the world. Without `hae`, `ce` or `le` these are unknown (9999999).
- * Throws a StreamFault for what is not well-formed. The event lies in the bytes of the frame.
+ * Undefined for well-formed XML that is no CoT event: its root is not `event`, uid or type are
+ * missing, empty or too long, there is no point, or its numbers are none or lie outside of the
+ * world. Without `hae`, `ce` or `le` these are unknown (9999999). Throws a StreamFault for what is
+ * not well-formed. The event lies in the bytes of the frame.
  */
 export function readEvent(frame: Buffer): CotEvent | undefined {
   return readXmlEvent(frame);

@@ -35,9 +35,10 @@ export const MAX_ATTRIBUTES = 1024;
 export const MAX_CHILDREN = 65_536;
 
 /**
- * Where the parts of an event lie, in bytes. `notes` holds, one after the other, four numbers for each attribute of the root
- * (start and end of name and value), four for each of the first `<point>`, two for each element in the first `<detail>`
- * (start and end). Places that are not there are -1.
+ * Where the parts of an event lie, in bytes. `notes` holds, one after the other, four numbers for
+ * each attribute of the root (start and end of name and value), four for each of the first
+ * `<point>`, two for each element in the first `<detail>` (start and end). Places that are not
+ * there are -1.
  */
 export interface Outline {
   notes: number[];
@@ -87,7 +88,10 @@ const open = new Int32Array(2 * MAX_DEPTH);
 const attributes = new Int32Array(4 * (MAX_ATTRIBUTES + 1));
 let attributesUsed = 0;
 
-/** The outline is written over by the next scan: its reader copies what it keeps. Throws a StreamFault. */
+/**
+ * The outline is written over by the next scan: its reader copies what it keeps. Throws a
+ * StreamFault.
+ */
 export function scan(frame: Buffer): Outline {
   const end = frame.length;
   begin();

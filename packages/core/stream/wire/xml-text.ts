@@ -8,7 +8,10 @@ const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
 
-/** Short texts that came before, by a few of their bytes: names, uids and types come again and again. */
+/**
+ * Short texts that came before, by a few of their bytes: names, uids and types come again and
+ * again.
+ */
 const KNOWN_TEXTS: string[] = Array.from({ length: 512 }, () => '');
 const MAX_KNOWN_LENGTH = 48;
 
@@ -47,7 +50,10 @@ export function literalText(frame: Buffer, from: number, to: number): string {
   return frame.toString('utf8', from, to).replaceAll('\r\n', '\n').replaceAll('\r', '\n');
 }
 
-/** No reference is shorter than its character in UTF-8: what comes out fits into the length of what went in. */
+/**
+ * No reference is shorter than its character in UTF-8: what comes out fits into the length of what
+ * went in.
+ */
 function resolved(frame: Buffer, from: number, to: number, isValue: boolean): string {
   const text = Buffer.allocUnsafe(to - from);
   let at = 0;

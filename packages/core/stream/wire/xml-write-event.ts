@@ -17,7 +17,10 @@ const TAG_END = Buffer.from('>');
 const NONE: readonly number[] = [];
 /** Where texts are put together. */
 const SCRATCH = Buffer.allocUnsafeSlow(16 * 1024);
-/** Keeps `]]` and `>` apart when what stood between them is taken out. It is shorter than any `<marti/>`. */
+/**
+ * Keeps `]]` and `>` apart when what stood between them is taken out. It is shorter than any
+ * `<marti/>`.
+ */
 const NOTHING = Buffer.from('<!---->');
 
 /** The bytes of a stamp, made once for all events that carry it. */
@@ -108,7 +111,10 @@ class EventDelivery implements Delivery {
     return bytes.subarray(0, end);
   }
 
-  /** Writes the event from `from` to `until`, which lie on both sides of its detail or of what is in it. */
+  /**
+   * Writes the event from `from` to `until`, which lie on both sides of its detail or of what is in
+   * it.
+   */
   #writeDetail(target: Buffer, start: number, from: number, until: number, lifted = NONE): number {
     const event = this.#event;
     const { frame } = event;

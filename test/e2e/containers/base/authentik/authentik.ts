@@ -1,6 +1,6 @@
-// Takes the place of authentik: `server` (our own provider, and before it what identity-setup asks besides), `worker` (brings what
-// only its environment knows, as applying a blueprint does), `ldap` (the outpost: the directory of the server at its own port),
-// and the health checks of each.
+// Takes the place of authentik: `server` (our own provider, and before it what identity-setup asks
+// besides), `worker` (brings what only its environment knows, as applying a blueprint does), `ldap`
+// (the outpost: the directory of the server at its own port), and the health checks of each.
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
@@ -52,7 +52,8 @@ async function server(): Promise<void> {
   while (!existsSync(FROM_WORKER)) await delay(200);
   const text = readFileSync(FROM_WORKER, 'utf8');
   const reported = JSON.parse(text) as FromWorker;
-  // What the worker brings later counts too, such as after a rotation of secrets: the engine starts this one again.
+  // What the worker brings later counts too, such as after a rotation of secrets: the engine starts
+  // this one again.
   setInterval(() => {
     if (readFileSync(FROM_WORKER, 'utf8') !== text) process.exit(1);
   }, 200);

@@ -1,4 +1,5 @@
-// CoreConfig.xml as the programs of a release read it: everything that they need must be there, or they say what is not.
+// CoreConfig.xml as the programs of a release read it: everything that they need must be there, or
+// they say what is not.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { DOMParser, type Element } from '@xmldom/xmldom';

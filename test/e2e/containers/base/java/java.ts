@@ -1,5 +1,5 @@
-// Takes the place of Java for the programs of a made-up release: `java [-Xmx…] [-D…] -jar FILE ARGUMENTS`. What the programs
-// are told by CoreConfig.xml is all that they know.
+// Takes the place of Java for the programs of a made-up release: `java [-Xmx…] [-D…] -jar FILE
+// ARGUMENTS`. What the programs are told by CoreConfig.xml is all that they know.
 
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';

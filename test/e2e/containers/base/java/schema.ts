@@ -1,5 +1,6 @@
-// SchemaManager.jar: brings the database to the tables of the programs, with the coordinates of CoreConfig.xml unless they are
-// given. Like the real one it makes the extensions itself, which only a superuser may when they are not there yet.
+// SchemaManager.jar: brings the database to the tables of the programs, with the coordinates of
+// CoreConfig.xml unless they are given. Like the real one it makes the extensions itself, which
+// only a superuser may when they are not there yet.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// The five programs of the server. The one of profile `api` becomes our embedded core on what CoreConfig.xml says of database,
-// directory, keystores and ports; the others look at their part, say that they have started as the real ones do, and stay.
+// The five programs of the server. The one of profile `api` becomes our embedded core on what
+// CoreConfig.xml says of database, directory, keystores and ports; the others look at their part,
+// say that they have started as the real ones do, and stay.
 
 import { spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';

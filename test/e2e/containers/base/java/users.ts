@@ -1,5 +1,5 @@
-// UserManager.jar certmod: the right of an administrator for a certificate, written into UserAuthenticationFile.xml. Without
-// --offline it needs a server that runs.
+// UserManager.jar certmod: the right of an administrator for a certificate, written into
+// UserAuthenticationFile.xml. Without --offline it needs a server that runs.
 
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
