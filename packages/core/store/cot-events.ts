@@ -17,8 +17,8 @@ export interface CotRow {
 }
 
 /**
- * Rejects with an AppError `unavailable` when the database is away, with PostgreSQL's own error
- * when it refuses a row.
+ * Rejects with an AppError `unavailable` if the database is unavailable, with PostgreSQL's own
+ * error if it refuses a row.
  */
 export interface CotWriter {
   /** The next ids, ascending. */
@@ -48,10 +48,7 @@ export function cotWriter(run: RunSql, vectors: GroupVectors): CotWriter {
     return result.count;
   }
 
-  /**
-   * The event once, and a row for each of its recipients: the detail of a chat to many is not sent
-   * many times.
-   */
+  /** Sends the event once, plus a row per recipient, so that the detail isn't repeated. */
   async function writeChat(rows: readonly CotRow[], again: boolean): Promise<number> {
     const text = fieldRows(rows.map((row, place) => chatFields(row, place, vectors)));
     const recipients = fieldRows(rows.flatMap((row, place) => recipientFields(row, place)));

@@ -28,9 +28,7 @@ export interface PasswordCheckOptions {
 
 export interface PasswordCheck {
   check: CheckPassword;
-  /**
-   * Resolves when what was to be noted about accepted sign-ins is in the database, or has failed.
-   */
+  /** Resolves when the notes about accepted sign-ins are written or have failed. */
   settled: () => Promise<void>;
 }
 
@@ -46,16 +44,12 @@ interface Candidate {
 const LAST_LOGIN_EVERY_MS = 60_000;
 
 /**
- * Everything is read at each call; no verdict is kept. The time of the login and a fresh hash are
- * written after the verdict, not before it: a full disk or a lock must not keep out somebody whose
- * password is right.
+ * Reads everything at each call and caches no verdict. Writes login time and a fresh hash after
+ * the verdict: a full disk or a lock must not prevent a sign-in with the right password.
  */
 export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOptions): PasswordCheck {
   const underWay = new Set<Promise<void>>();
-  /**
-   * One note at a time for each account: a row that is locked for long must not use up the
-   * connections.
-   */
+  /** One note at a time per account: a locked row must not use up the connections. */
   const noting = new Set<number>();
 
   async function check(attempt: PasswordAttempt): Promise<PasswordVerdict> {
@@ -114,9 +108,7 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
     ).finally(() => noting.delete(pk));
   }
 
-  /**
-   * The password stays the same, so nothing else changes; one that was set in the meantime stays.
-   */
+  /** Replaces the hash of the same password, unless it was changed in the meantime. */
   async function replaceHash({ pk, password_hash: before }: Candidate, fresh: string): Promise<void> {
     await run((sql) => sql`UPDATE account SET password_hash = ${fresh} WHERE pk = ${pk} AND password_hash = ${before}`);
   }
