@@ -67,7 +67,7 @@ export function stated(now: Date, text: string): string {
 }
 
 /** The text of the last line, without its time. */
-export function lastReported({ log }: OpsJob): string {
+export function lastLogText({ log }: OpsJob): string {
   return textOf(log.at(-1) ?? '');
 }
 

@@ -9,7 +9,7 @@ import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import type { Audit } from '../audit/port.ts';
 import type { CoreRetention } from '../core/port.ts';
 import { isUnavailable } from '../devices/certificates/while-core-is-unavailable.ts';
-import { endUnreadable, jobSubject, lastReported, stated, textOf, timeOf } from '../jobs/ordered-jobs.ts';
+import { endUnreadable, jobSubject, lastLogText, stated, textOf, timeOf } from '../jobs/ordered-jobs.ts';
 import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../jobs/port.ts';
 import { conclusionOf, openRetentionJob, readInput, resultOf, RETENTION_RUN, type RetentionJobInput } from './jobs.ts';
 import type { RetentionHistory } from './port.ts';
@@ -108,7 +108,7 @@ async function tell(work: Work, run: CoreRetentionRun): Promise<void> {
   const done = deletedBy(run);
   const share = run.expected === null || run.expected === 0 ? 0 : Math.min(1, done / run.expected);
   const progress = Math.floor(share * 1000) / 1000;
-  const log: string[] = isWaiting(lastReported(job)) ? ['The core answers again.'] : [];
+  const log: string[] = isWaiting(lastLogText(job)) ? ['The core answers again.'] : [];
   if (Math.floor(progress * 10) > Math.floor(job.progress * 10))
     log.push(`${Math.floor(share * 100)} %: ${done} of ${run.expected} rows deleted.`);
   const begunMs = Date.parse(run.startedAt);
@@ -163,7 +163,7 @@ async function wait(work: Work, what: string, why: string): Promise<Step> {
     await endAs(work, 'failed', { error: `Given up after ${GIVEN_UP_MS / HOUR_MS} hours. ${what}: ${why}` });
     return 'ended';
   }
-  if (!lastReported(job).startsWith(what)) {
+  if (!lastLogText(job).startsWith(what)) {
     await change(work, { log: [`${what}: ${why}`] });
     deps.log.warn('retention.job_waits', { job: job.id, reason: why });
   }

@@ -7,7 +7,7 @@ import type { Figures } from '../core/database/timed-figure.ts';
 import type { ExpiredRows, FactsQuestion } from './port.ts';
 
 /** Selects the expired rows. */
-export type Doom = Omit<FactsQuestion, 'withinMs'>;
+export type ExpiredQuestion = Omit<FactsQuestion, 'withinMs'>;
 
 /** Old events, including those of missions: this condition matches the PostgreSQL index without chat. */
 export function oldEvents(sql: AnySql, limit: string): Piece {
@@ -35,7 +35,7 @@ export function missionUids(sql: AnySql): Piece {
 }
 
 /** The uids whose events are deleted with missions, regardless of age and type. */
-export function goneUids(sql: AnySql, { core, limits }: Pick<Doom, 'core' | 'limits'>): Piece {
+export function goneUids(sql: AnySql, { core, limits }: Pick<ExpiredQuestion, 'core' | 'limits'>): Piece {
   if (limits.missions === undefined) return sql`SELECT u.uid FROM mission_uid u WHERE false`;
   const expired = expiredMissions(sql, limits.missions);
   const surviving = sql`SELECT o.uid FROM mission_uid o WHERE o.mission_id NOT IN (${expired})`;
@@ -44,7 +44,7 @@ export function goneUids(sql: AnySql, { core, limits }: Pick<Doom, 'core' | 'lim
 }
 
 /** Files that are deleted with missions. A release finds them by hash. */
-export function goesWithMission(sql: AnySql, { core, limits }: Doom): Piece {
+export function goesWithMission(sql: AnySql, { core, limits }: ExpiredQuestion): Piece {
   if (limits.missions === undefined) return sql`false`;
   const expired = expiredMissions(sql, limits.missions);
   if (core === 'release')
@@ -55,8 +55,13 @@ export function goesWithMission(sql: AnySql, { core, limits }: Doom): Piece {
 }
 
 /** Files that are deleted by age. Files used only by expired missions are free by then. */
-export function expiredFiles(sql: AnySql, type: 'files' | 'missionpackages', limit: string, doom: Doom): Piece {
-  const { core, limits, exemptKeywords } = doom;
+export function expiredFiles(
+  sql: AnySql,
+  type: 'files' | 'missionpackages',
+  limit: string,
+  question: ExpiredQuestion,
+): Piece {
+  const { core, limits, exemptKeywords } = question;
   const staying =
     limits.missions === undefined ? sql`` : sql`AND f.mission_id NOT IN (${expiredMissions(sql, limits.missions)})`;
   const isPackage = sql`coalesce('missionpackage' = ANY (r.keywords), false)`;
@@ -65,7 +70,7 @@ export function expiredFiles(sql: AnySql, type: 'files' | 'missionpackages', lim
     AND NOT EXISTS (SELECT FROM unnest(r.keywords) AS own (keyword) WHERE own.keyword IN (
       SELECT json_array_elements_text(${JSON.stringify(exemptKeywords)}::text::json)))
     AND NOT EXISTS (SELECT FROM mission_resource f WHERE f.resource_id = r.id ${staying})
-    AND (${goesWithMission(sql, doom)}) IS NOT TRUE`;
+    AND (${goesWithMission(sql, question)}) IS NOT TRUE`;
 }
 
 const NOTHING: ExpiredRows = {
@@ -82,13 +87,18 @@ const NOTHING: ExpiredRows = {
  * Figures of the expired rows of a type with a limit, each within its time: rows, bytes, oldest and newest. Quick figures
  * come first, as the count of a large table may need all its time.
  */
-export function countExpired(figures: Figures, doom: Doom, type: Retained, limit: string): Promise<ExpiredRows> {
+export function countExpired(
+  figures: Figures,
+  question: ExpiredQuestion,
+  type: Retained,
+  limit: string,
+): Promise<ExpiredRows> {
   if (type === 'cot') return countEvents(figures, limit);
-  if (type === 'geochat') return countChat(figures, doom, limit);
-  if (type === 'missions') return countMissions(figures, doom, limit);
+  if (type === 'geochat') return countChat(figures, question, limit);
+  if (type === 'missions') return countMissions(figures, question, limit);
   // A release deletes packages with the files, and nothing by this limit.
-  if (type === 'missionpackages' && doom.core === 'release') return Promise.resolve(NOTHING);
-  return countFiles(figures, doom, type, limit);
+  if (type === 'missionpackages' && question.core === 'release') return Promise.resolve(NOTHING);
+  return countFiles(figures, question, type, limit);
 }
 
 /** An index-only count is far quicker, so events of missions are counted separately and subtracted. */
@@ -108,20 +118,20 @@ async function countEvents(figures: Figures, limit: string): Promise<ExpiredRows
   return { ...NOTHING, rows, atMost: rows === null ? all : null, bytesPerRow, bytes: null, ...span };
 }
 
-async function countChat(figures: Figures, doom: Doom, limit: string): Promise<ExpiredRows> {
+async function countChat(figures: Figures, question: ExpiredQuestion, limit: string): Promise<ExpiredRows> {
   const [all, perRow, perLegacyRow, span, counted] = await Promise.all([
     figures.rowsOf('cot_router_chat'),
     bytesPerRowOf(figures, 'cot_router_chat'),
     bytesPerRowOf(figures, 'cot_router'),
     spanOf(figures, [
       (sql, order) => firstChat(sql, limit, order),
-      (sql, order) => firstLegacyChat(sql, limit, doom, order),
+      (sql, order) => firstLegacyChat(sql, limit, question, order),
     ]),
     figures.ask(async (sql) => {
       const [row] = await sql<[{ chat: number; legacy: number }]>`
         SELECT (SELECT count(*) FROM cot_router_chat c WHERE ${oldChat(sql, limit)})::float8 AS chat,
           ((SELECT count(*) FROM cot_router e WHERE ${oldLegacyChat(sql, limit)})
-            - ${eventsOfUids(sql, goneUids(sql, doom), { limit, type: sql`e.cot_type = 'b-t-f'` })})::float8 AS legacy`;
+            - ${eventsOfUids(sql, goneUids(sql, question), { limit, type: sql`e.cot_type = 'b-t-f'` })})::float8 AS legacy`;
       return row;
     }),
   ]);
@@ -137,7 +147,7 @@ async function countChat(figures: Figures, doom: Doom, limit: string): Promise<E
 /** Counts files with the bytes of their data on disk. */
 async function countFiles(
   figures: Figures,
-  doom: Doom,
+  question: ExpiredQuestion,
   type: 'files' | 'missionpackages',
   limit: string,
 ): Promise<ExpiredRows> {
@@ -148,7 +158,7 @@ async function countFiles(
       const [row] = await sql<[{ rows: number; bytes: number } & Span<Date>]>`
         SELECT count(*)::float8 AS rows, coalesce(sum(pg_column_size(r.data)), 0)::float8 AS bytes,
           min(r.submissiontime) AS oldest, max(r.submissiontime) AS newest
-        FROM resource r WHERE ${expiredFiles(sql, type, limit, doom)}`;
+        FROM resource r WHERE ${expiredFiles(sql, type, limit, question)}`;
       return { ...row, ...isoSpan(row) };
     }),
   ]);
@@ -156,16 +166,16 @@ async function countFiles(
   return { ...NOTHING, rows: null, atMost, bytesPerRow, bytes: null };
 }
 
-async function countMissions(figures: Figures, doom: Doom, limit: string): Promise<ExpiredRows> {
+async function countMissions(figures: Figures, question: ExpiredQuestion, limit: string): Promise<ExpiredRows> {
   const [atMost, perEvent, counted] = await Promise.all([
     figures.rowsOf('mission'),
     bytesPerRowOf(figures, 'cot_router'),
     figures.ask(async (sql) => {
       const [row] = await sql<[{ rows: number; cot: number; files: number; bytes: number } & Span<Date>]>`
         SELECT count(*)::float8 AS rows, min(create_time) AS oldest, max(create_time) AS newest,
-          ${eventsOfUids(sql, goneUids(sql, doom))}::float8 AS cot,
-          (SELECT count(*) FROM resource r WHERE ${goesWithMission(sql, doom)})::float8 AS files,
-          (SELECT coalesce(sum(pg_column_size(r.data)), 0) FROM resource r WHERE ${goesWithMission(sql, doom)})::float8 AS bytes
+          ${eventsOfUids(sql, goneUids(sql, question))}::float8 AS cot,
+          (SELECT count(*) FROM resource r WHERE ${goesWithMission(sql, question)})::float8 AS files,
+          (SELECT coalesce(sum(pg_column_size(r.data)), 0) FROM resource r WHERE ${goesWithMission(sql, question)})::float8 AS bytes
         FROM mission WHERE id IN (${expiredMissions(sql, limit)})`;
       return row;
     }),
@@ -211,10 +221,10 @@ export function firstChat(sql: AnySql, limit: string, order: Order = 'ASC'): Pie
     ORDER BY c.servertime ${sql.unsafe(order)} LIMIT 1`;
 }
 
-export function firstLegacyChat(sql: AnySql, limit: string, doom: Doom, order: Order = 'ASC'): Piece {
+export function firstLegacyChat(sql: AnySql, limit: string, question: ExpiredQuestion, order: Order = 'ASC'): Piece {
   return sql`
     SELECT e.servertime AS at FROM cot_router e
-    WHERE ${oldLegacyChat(sql, limit)} AND e.uid NOT IN (${goneUids(sql, doom)})
+    WHERE ${oldLegacyChat(sql, limit)} AND e.uid NOT IN (${goneUids(sql, question)})
     ORDER BY e.servertime ${sql.unsafe(order)} LIMIT 1`;
 }
 

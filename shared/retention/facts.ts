@@ -7,7 +7,7 @@ import { RETAINED, type Retained, type RetentionLimits } from '@holdfast/kit/ret
 import { type Figures, figuresWithin } from '../core/database/timed-figure.ts';
 import {
   countExpired,
-  type Doom,
+  type ExpiredQuestion,
   expiredFiles,
   expiredMissions,
   firstChat,
@@ -146,12 +146,12 @@ async function countReferences(figures: Figures, limits: RetentionLimits): Promi
 }
 
 /** Events deleted by age, as chat, or with a mission. */
-function expiredEvents(sql: AnySql, doom: Pick<Doom, 'core' | 'limits'>): Piece {
-  const { cot, geochat } = doom.limits;
+function expiredEvents(sql: AnySql, question: Pick<ExpiredQuestion, 'core' | 'limits'>): Piece {
+  const { cot, geochat } = question.limits;
   return sql`(
     (${cot === undefined ? sql`false` : sql`${oldEvents(sql, cot)} AND e.uid NOT IN (${missionUids(sql)})`})
     OR (${geochat === undefined ? sql`false` : oldLegacyChat(sql, geochat)})
-    OR e.uid IN (${goneUids(sql, doom)}))`;
+    OR e.uid IN (${goneUids(sql, question)}))`;
 }
 
 function eventDays(sql: AnySql, from: string, to: string): Piece {

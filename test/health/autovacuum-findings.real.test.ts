@@ -184,7 +184,7 @@ describe('stock settings', () => {
       /^public\.stock: 16 % .*stock settings: autovacuum waits for 20 % dead rows; critical from 15 %/,
     );
     expect(remedies).toEqual([
-      'Stock settings let it come to that: set DB_AUTOVACUUM_SCALE_FACTOR=0.05 DB_AUTOVACUUM_COST_LIMIT=1000 DB_MAINTENANCE_WORK_MEM=256MB (the tuned defaults) and restart the stack.',
+      'Stock settings allow that many dead rows: set DB_AUTOVACUUM_SCALE_FACTOR=0.05 DB_AUTOVACUUM_COST_LIMIT=1000 DB_MAINTENANCE_WORK_MEM=256MB (the tuned defaults) and restart the stack.',
     ]);
     await server.ask('DROP TABLE stock');
   });

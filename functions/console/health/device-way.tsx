@@ -18,12 +18,12 @@ const STAGES: readonly (readonly [stage: ProbeStage, label: string])[] = [
   ['store', 'Event stored'],
 ];
 
-interface DeviceWayProps {
+interface ConnectionCheckProps {
   state: ModuleState | undefined;
   clock: Clock;
 }
 
-export function DeviceWay({ state, clock }: DeviceWayProps) {
+export function ConnectionCheck({ state, clock }: ConnectionCheckProps) {
   const measurement = state?.measurement ?? null;
   const stages = (measurement?.data['stages'] ?? []) as StageResult[];
   const { sentence, status } = verdictOf(measurement, stages);

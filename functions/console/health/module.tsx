@@ -19,7 +19,7 @@ import { Missing, Notice, Remedies, StatusBadge } from '../../pages/parts/notice
 import { type Clock, clockOf, Distance } from '../../pages/parts/time.tsx';
 import { LargeTrend } from '../../pages/parts/trend.tsx';
 import { whyTheDatabase } from '../database/next.tsx';
-import { DeviceWay } from './device-way.tsx';
+import { ConnectionCheck } from './device-way.tsx';
 import { MeasuredData } from './measured.tsx';
 import { ModuleThresholdsCard } from './thresholds.tsx';
 import { moduleWords, remediesOf, Since, statusOf, trendLimits } from './module-texts.tsx';
@@ -144,7 +144,7 @@ function Body({ c, deps, module, state, trend }: BodyProps) {
       <Notice c={c} sentences={{ measured: 'Measured just now.' }} />
       <div id="module" data-live="/api/health?view=status">
         <Verdict state={state} clock={clock} />
-        {name === 'probe' ? <DeviceWay state={state} clock={clock} /> : null}
+        {name === 'probe' ? <ConnectionCheck state={state} clock={clock} /> : null}
         {name === 'database' ? <Why deps={deps} state={state} /> : null}
         {remedies.length === 0 ? null : (
           <Card title="Next steps">

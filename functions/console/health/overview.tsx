@@ -17,7 +17,7 @@ import { Remedies, StatusBadge } from '../../pages/parts/notice.tsx';
 import { type Clock, clockOf } from '../../pages/parts/time.tsx';
 import { Trend } from '../../pages/parts/trend.tsx';
 import { whyTheDatabase } from '../database/next.tsx';
-import { DeviceWay } from './device-way.tsx';
+import { ConnectionCheck } from './device-way.tsx';
 import { moduleWords, remediesOf, Since, statusOf, trendLimits } from './module-texts.tsx';
 
 interface HealthCardProps {
@@ -229,7 +229,7 @@ function Body({ deps, states, samples }: BodyProps) {
       </p>
       <Search action="/people" label="Find person" value="" placeholder="Find a person by name" />
       <div id="health" data-live="/api/health?view=status">
-        <DeviceWay state={states.find(({ module }) => module === 'probe')} clock={clock} />
+        <ConnectionCheck state={states.find(({ module }) => module === 'probe')} clock={clock} />
         <Cards title="Needs attention" kind="bad" states={bad} deps={deps} samples={samples} clock={clock} />
         <Cards title="Not checked yet" kind="good" states={unseen} deps={deps} samples={samples} clock={clock} />
         <Cards title="Working" kind="good" states={good} deps={deps} samples={samples} clock={clock} />
