@@ -1,4 +1,4 @@
-// The whole HTTP surface: middleware in order, one line per resource, one place for errors.
+// Assembles the HTTP app: middleware in order, one line per resource, one place for errors.
 
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';

@@ -1,4 +1,5 @@
-// GET /auth/verify: tells a reverse proxy who asks, before it lets a request through. Open, for it is itself the door.
+// GET /auth/verify: identifies the caller for a reverse proxy. Open, because it checks the sign-in
+// itself.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -48,14 +49,15 @@ export function passed(requestId: string, { user, groups }: Remote): Response {
 /** Why the proxy is to refuse, in a sentence. */
 export function whyNotThrough(principal: Principal, role: 'viewer' | 'admin' | undefined): string | undefined {
   const { by } = principal;
-  if (by.kind === 'metrics') return 'METRICS_TOKEN may read health, metrics and alerts, nothing else.';
+  if (by.kind === 'metrics')
+    return 'METRICS_TOKEN can read only health, metrics and alerts. Sign in, or use an API token.';
   if (by.kind === 'break-glass')
-    return 'The directory does not answer: until it does, webadmin may read health, metrics and alerts, nothing else.';
+    return 'The directory does not answer. Until it does, webadmin can read only health, metrics and alerts.';
   if (by.kind === 'token' && by.scope === 'users')
-    return 'This token has the scope users: it is good for users, groups, enrollment and certificates, nothing else.';
+    return 'This token has the scope users: it can use only users, groups, enrollment and certificates.';
   const held = roleInForce(principal);
-  if (role === 'admin' && held !== 'admin') return 'This needs the role admin.';
-  if (role === 'viewer' && held === 'none') return 'This needs the role viewer or admin.';
+  if (role === 'admin' && held !== 'admin') return 'This requires the role admin.';
+  if (role === 'viewer' && held === 'none') return 'This requires the role viewer or admin.';
   return undefined;
 }
 
@@ -87,18 +89,18 @@ export type VerifyDemand = { base: 'core' } | { base: 'web'; role: 'viewer' | 'a
 export function verifyDemandOf(query: URLSearchParams): VerifyDemand {
   for (const name of query.keys()) {
     if (name !== 'role' && name !== 'base')
-      throw new AppError('malformed', `There is no parameter "${shown(name)}" here. Use role, or base, or none.`);
-    if (query.getAll(name).length > 1) throw new AppError('malformed', `Give the parameter ${name} once.`);
+      throw new AppError('malformed', `Unknown parameter "${shown(name)}". Use role or base.`);
+    if (query.getAll(name).length > 1) throw new AppError('malformed', `Give the parameter ${name} only once.`);
   }
   const role = query.get('role') ?? undefined;
   const base = query.get('base') ?? undefined;
   if (base !== undefined && base !== 'core')
-    throw new AppError('malformed', `base is "${shown(base)}"; it can only be core, or be left out.`);
+    throw new AppError('malformed', `base is "${shown(base)}"; use core, or omit it.`);
   if (role !== undefined && role !== 'viewer' && role !== 'admin')
-    throw new AppError('malformed', `role is "${shown(role)}"; it can be viewer or admin, or be left out.`);
+    throw new AppError('malformed', `role is "${shown(role)}"; use viewer or admin, or omit it.`);
   if (base === undefined) return { base: 'web', role };
   if (role === undefined) return { base };
-  throw new AppError('malformed', 'With base=core no role can be demanded: the core judges rights by itself.');
+  throw new AppError('malformed', 'With base=core, omit role: the core checks permissions itself.');
 }
 
 function shown(text: string): string {
@@ -111,13 +113,14 @@ export const verifyRoute = apiRoute(
   {
     method: 'get',
     path: '/auth/verify',
-    summary: 'Who asks, for a reverse proxy: Basic, session cookie or Bearer',
+    summary: 'Identifies the caller for a reverse proxy: Basic, session cookie or Bearer',
     tags: ['sign-in'],
     request: {
       query: z.object({
-        role: z.enum(['viewer', 'admin']).optional().openapi({ description: 'Demands this role; 403 without it' }),
+        role: z.enum(['viewer', 'admin']).optional().openapi({ description: 'Requires this role; 403 without it' }),
         base: z.literal('core').optional().openapi({
-          description: 'Checks Basic as the core does (app passwords too); a Bearer is left to the core. Not with role',
+          description:
+            'Checks Basic as the core does (including app passwords); leaves a Bearer to the core. Not together with role',
         }),
       }),
     },
@@ -125,8 +128,8 @@ export const verifyRoute = apiRoute(
       200: {
         description: 'Let the request through. With base=core both headers are empty',
         headers: {
-          'Remote-User': remoteHeader('The username; percent-encoded where it is not plain ASCII'),
-          'Remote-Groups': remoteHeader('Names of groups, each percent-encoded, separated by commas'),
+          'Remote-User': remoteHeader('The username; percent-encoded unless plain ASCII'),
+          'Remote-Groups': remoteHeader('Group names, each percent-encoded, separated by commas'),
         },
       },
     },
@@ -147,7 +150,7 @@ export function authVerifyFunction(
     const credentials = credentialsOf(c);
     // Not 401, which would be taken for a wrong password: a proxy that garbles the header is to be noticed.
     if (credentials.kind === 'unreadable')
-      throw new AppError('malformed', 'The Authorization header has no name and password, separated by a colon.');
+      throw new AppError('malformed', 'The Authorization header has no username and password separated by a colon.');
     if (demand.base === 'core') {
       if (credentials.kind === 'bearer') return passed(c.env.requestId, REMOTE_NOBODY);
       await enter(c, authenticator, credentials.kind === 'basic' ? credentials : { kind: 'none' }, 'core');

@@ -1,4 +1,4 @@
-// /api/ops/certs: the certificates of the core, whoever made them; the CA, and the revocation list.
+// /api/ops/certs: all certificates of the core, its CA, and its revocation list.
 
 import { z } from '@hono/zod-openapi';
 import { downloadCertificate } from '../shared/devices/certificates/download.ts';
@@ -31,15 +31,15 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/ops/certs',
-    summary: 'Certificates by user, newest first',
+    summary: 'Lists certificates by user, newest first',
     tags,
     request: {
       query: z.object({
-        username: z.string().min(1).max(200).optional().openapi({ description: 'Exactly this user' }),
+        username: z.string().min(1).max(200).optional().openapi({ description: 'Exactly this username' }),
         ...certificateQuery(),
       }),
     },
-    responses: { 200: jsonAnswer('A page', certificatePage) },
+    responses: { 200: jsonAnswer('A page of certificates', certificatePage) },
   },
   { access: 'viewer', area: 'people', fails: ['invalid', 'upstream', 'unavailable'] },
 );
@@ -48,7 +48,7 @@ const issueRoute = apiRoute(
   {
     method: 'post',
     path: '/api/ops/certs',
-    summary: 'Issues a certificate to a user, with a key that Holdfast makes',
+    summary: 'Issues a certificate to a user, with a key made by Holdfast',
     tags,
     request: bodyOf({ username: z.string().max(1000), name: certificateName }),
     responses: { 201: jsonAnswer('The certificate', issuedCertificateSchema) },
@@ -60,7 +60,7 @@ const authorityRoute = apiRoute(
   {
     method: 'get',
     path: '/api/ops/certs/ca',
-    summary: 'The CA of the core, with what stands above it',
+    summary: 'Returns the CA of the core, with the certificates above it',
     tags,
     responses: {
       200: jsonAnswer(
@@ -82,11 +82,11 @@ const revocationListRoute = apiRoute(
   {
     method: 'get',
     path: '/api/ops/certs/crl',
-    summary: 'The revocation list of the core',
+    summary: 'Returns the revocation list of the core',
     tags,
     responses: {
       200: jsonAnswer(
-        'The list',
+        'The revocation list',
         z
           .object({
             pem: z.string(),
@@ -105,7 +105,7 @@ const readRoute = apiRoute(
   {
     method: 'get',
     path: '/api/ops/certs/{file}',
-    summary: 'One certificate; of several of one name the one that is not revoked, else the newest',
+    summary: 'Returns a certificate; among several of one name the one that is not revoked, else the newest',
     tags,
     request: { params: certificateParams },
     responses: { 200: jsonAnswer('The certificate', readCertificateSchema) },
@@ -151,7 +151,7 @@ const route = apiRoute(
   {
     method: 'get',
     path: '/api/ops/certs/{file}/download',
-    summary: 'The certificate with its key: PKCS#12 (password atakatak), data package for ATAK or iTAK, or PEM',
+    summary: 'Downloads a certificate with its key: PKCS#12 (password atakatak), data package for ATAK or iTAK, or PEM',
     tags: ['certificates'],
     request: { params: certificateParams, query: downloadQuery },
     responses: { 200: downloadAnswer },
@@ -176,12 +176,12 @@ const revocationRoute = apiRoute(
   {
     method: 'post',
     path: '/api/ops/certs/{file}/revoke',
-    summary: 'Revokes a certificate, and proves it',
+    summary: 'Revokes a certificate and proves that it is refused',
     tags: ['certificates'],
     request: { params: certificateParams },
     responses: {
-      200: jsonAnswer('It is revoked, which is proven', certificateSchema),
-      202: jsonAnswer('It is being revoked, until that is proven', certificateSchema),
+      200: jsonAnswer('Revoked, with proof', certificateSchema),
+      202: jsonAnswer('Being revoked, until it is proven', certificateSchema),
     },
   },
   { access: 'admin', area: 'people', fails: ['not_found', 'conflict', 'invalid', 'upstream', 'unavailable'] },

@@ -1,4 +1,5 @@
-// /api/clients: who is connected to the stream, and how a connection is ended. The stack's own connections are not shown.
+// /api/clients: lists connected clients and disconnects them. The stack's own connections are
+// hidden.
 
 import { z } from '@hono/zod-openapi';
 import { type ConnectedClient, connectedClients, disconnectClient } from '../shared/devices/connections/clients.ts';
@@ -13,10 +14,12 @@ const time = z.iso.datetime();
 
 const clientSchema = z
   .object({
-    uid: z.string().openapi({ description: 'Of the device; the name of the connection until it has reported' }),
+    uid: z.string().openapi({ description: 'Reported by the device; the name of the connection until then' }),
     callsign: z.string(),
     username: z.string(),
-    groups: z.array(z.string()).openapi({ description: 'With core_; __ANON__ is the group of those who are in none' }),
+    groups: z
+      .array(z.string())
+      .openapi({ description: 'With the prefix core_; __ANON__ is the group of clients without any' }),
     team: z.string(),
     role: z.string(),
     device: z.string().openapi({ description: 'Program and version' }),
@@ -32,10 +35,10 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/clients',
-    summary: 'Connected clients by callsign',
+    summary: 'Lists connected clients by callsign',
     tags,
     request: { query: z.object(pagingQuery()) },
-    responses: { 200: jsonAnswer('A page', pageSchema) },
+    responses: { 200: jsonAnswer('A page of clients', pageSchema) },
   },
   { access: 'viewer', fails: ['invalid', 'upstream', 'unavailable'] },
 );
@@ -44,10 +47,10 @@ const disconnectRoute = apiRoute(
   {
     method: 'delete',
     path: '/api/clients/{uid}',
-    summary: 'Ends the connection of a client; it may come back as long as its certificate is good',
+    summary: 'Disconnects a client; it can reconnect while its certificate is valid',
     tags,
     request: { params: z.object({ uid: z.string().max(256, 'must have at most 256 characters') }) },
-    responses: { 204: { description: 'It is ended' } },
+    responses: { 204: { description: 'The client is disconnected' } },
   },
   { access: 'admin', fails: ['not_found', 'invalid', 'upstream', 'unavailable'] },
 );

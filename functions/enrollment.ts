@@ -1,5 +1,5 @@
-// /api/users/{id}/enrollment and /api/me/enrollment: what a phone scans to enroll, why that would fail, and the data package that
-// brings it the CA. Answers that hold the app password are stored nowhere.
+// /api/users/{id}/enrollment and /api/me/enrollment: enrollment codes, their diagnosis, and the
+// data package.
 
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -31,18 +31,18 @@ const OWN_PATH = '/api/me/enrollment';
 const params = z.object({ id: z.string().openapi({ type: 'integer' }) });
 const ofUser = { request: { params }, tags: ['users'] };
 const ofMe = { tags: ['me'] };
-const issued = { 201: jsonAnswer('What a phone scans; while one is good it is given again', enrollmentSchema) };
+const issued = { 201: jsonAnswer('The code for the device to scan; a valid one is returned again', enrollmentSchema) };
 const diagnosis = {
   200: jsonAnswer(
     'Its state, and the first reason why it would fail',
     diagnosisSchema(ENROLLMENT_STATES, ENROLLMENT_STAGES),
   ),
 };
-const canceled = { 204: { description: 'No app password for enrollment is left' } };
+const canceled = { 204: { description: 'All app passwords for enrollment are deleted' } };
 
-const ISSUE = 'Gives a password to enroll devices with, as link and QR code';
-const DIAGNOSE = 'Why an enrollment would fail now, with a remedy';
-const CANCEL = 'Takes the enrollment back; what devices have enrolled already stays';
+const ISSUE = 'Issues a password to enroll devices with, as link and QR code';
+const DIAGNOSE = 'Diagnoses why an enrollment would fail now, with a remedy';
+const CANCEL = 'Cancels the enrollment; enrolled devices stay';
 
 const unavailable = ['not_found', 'upstream', 'unavailable'] as const;
 const ofAdmin = { access: 'admin', area: 'people', fails: [...unavailable] } as const;
@@ -77,7 +77,7 @@ const packageRoute = apiRoute(
     method: 'get',
     path: `${PATH}/package`,
     summary:
-      'A data package with CA and connection, to be opened on the phone before the link; for administrators and that user',
+      'Downloads a data package with CA and connection, to open on the device before the link; for administrators and that user',
     tags: ['users'],
     request: {
       params,
@@ -85,7 +85,7 @@ const packageRoute = apiRoute(
     },
     responses: {
       200: {
-        description: 'The package',
+        description: 'The data package',
         content: { 'application/zip': { schema: z.string().openapi({ format: 'binary' }) } },
       },
     },
@@ -146,7 +146,7 @@ async function ownAccount(deps: Deps, c: Context<AppEnv>): Promise<Account> {
   const { username } = c.get('principal');
   const account = await deps.identity.accounts.named(username);
   if (account !== undefined && !isHidden(account, deps)) return account;
-  throw new AppError('not_found', `${username} is no user who enrolls devices.`);
+  throw new AppError('not_found', `${username} is not a user who can enroll devices.`);
 }
 
 /** Nobody else learns from the answer whether there is such a user. */

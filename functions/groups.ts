@@ -1,4 +1,4 @@
-// /api/groups: the channels that people are in and devices talk on. Groups that give a role are none.
+// /api/groups: the channels that people are in and devices talk on. Role groups are excluded.
 
 import { z } from '@hono/zod-openapi';
 import type { App } from '../shared/http/context.ts';
@@ -17,9 +17,9 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/groups',
-    summary: 'Channels by name',
+    summary: 'Lists channels by name',
     tags,
-    responses: { 200: jsonAnswer('Names with core_', z.array(groupSchema)) },
+    responses: { 200: jsonAnswer('Names with the prefix core_', z.array(groupSchema)) },
   },
   { access: 'viewer', area: 'people', fails: ['upstream', 'unavailable'] },
 );
@@ -28,11 +28,11 @@ const createRoute = apiRoute(
   {
     method: 'post',
     path: '/api/groups',
-    summary: 'Makes a channel',
+    summary: 'Creates a channel',
     tags,
     request: bodyOf({
       name: z.string().max(1000).openapi({
-        description: 'With or without core_; 1 to 64 letters, digits, blanks and . _ - follow it',
+        description: 'With or without the prefix core_; followed by 1 to 64 letters, digits, spaces and . _ -',
       }),
     }),
     responses: { 201: jsonAnswer('The channel', groupSchema) },
@@ -44,7 +44,7 @@ const readRoute = apiRoute(
   {
     method: 'get',
     path: '/api/groups/{id}',
-    summary: 'A channel with its members',
+    summary: 'Returns a channel with its members',
     tags,
     request: { params },
     responses: {
@@ -63,10 +63,10 @@ const deleteRoute = apiRoute(
   {
     method: 'delete',
     path: '/api/groups/{id}',
-    summary: 'Deletes a channel; its members stay, without it',
+    summary: 'Deletes a channel; its members only lose this channel',
     tags,
     request: { params },
-    responses: { 204: { description: 'It is gone' } },
+    responses: { 204: { description: 'The channel is deleted' } },
   },
   { access: 'admin', area: 'people', fails: ['not_found', 'upstream', 'unavailable'] },
 );

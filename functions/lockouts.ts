@@ -1,4 +1,4 @@
-// GET /api/lockouts: addresses that may not try a password now. DELETE /api/lockouts/{address}: lets one try again.
+// /api/lockouts: lists addresses that are locked out, and unlocks them.
 
 import { z } from '@hono/zod-openapi';
 import type { App } from '../shared/http/context.ts';
@@ -9,8 +9,8 @@ import { releaseLockout } from '../shared/sign-in/tokens.ts';
 
 const lockoutSchema = z
   .object({
-    address: z.string().openapi({ description: 'As it is counted: IPv6 by its /64', example: '2001:db8:0:1::/64' }),
-    door: z.string().openapi({ description: 'The doors that share the state' }),
+    address: z.string().openapi({ description: 'The counted address: IPv6 by its /64', example: '2001:db8:0:1::/64' }),
+    door: z.string().openapi({ description: 'The endpoints that share the count' }),
     failures: z.int(),
     locked_until: z.iso.datetime(),
   })
@@ -20,9 +20,9 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/lockouts',
-    summary: 'Addresses that are locked after too many wrong passwords, soonest free first',
+    summary: 'Lists addresses that are locked out after too many wrong passwords, soonest free first',
     tags: ['sign-in'],
-    responses: { 200: jsonAnswer('Those that are locked now', z.object({ results: z.array(lockoutSchema) })) },
+    responses: { 200: jsonAnswer('Addresses that are locked out now', z.object({ results: z.array(lockoutSchema) })) },
   },
   { access: 'admin' },
 );
@@ -31,16 +31,19 @@ const releaseRoute = apiRoute(
   {
     method: 'delete',
     path: '/api/lockouts/{address}',
-    summary: 'Forgets the failures of an address; percent-encode it (2001:db8:0:1::%2F64)',
+    summary: 'Unlocks an address; percent-encode it (2001:db8:0:1::%2F64)',
     tags: ['sign-in'],
     request: {
       params: z.object({
         address: z
           .string()
-          .regex(/^[\dA-Fa-f.:]{2,45}(?:%[\w.-]{1,16})?(?:\/64)?$/, 'must be an address as GET /api/lockouts shows it'),
+          .regex(
+            /^[\dA-Fa-f.:]{2,45}(?:%[\w.-]{1,16})?(?:\/64)?$/,
+            'must be an address as listed by GET /api/lockouts',
+          ),
       }),
     },
-    responses: { 204: { description: 'It may try again' } },
+    responses: { 204: { description: 'The address can try again' } },
   },
   { access: 'admin', fails: ['not_found', 'invalid'] },
 );

@@ -1,4 +1,4 @@
-// /api/me: whoever is signed in, and how. POST /api/me/password changes one's own password.
+// /api/me: the signed-in person, their password and their certificates.
 
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -58,7 +58,7 @@ export async function changeOwnPassword(
 export async function accountOf({ identity }: Deps, { username }: Principal): Promise<Account> {
   const account = await identity.accounts.named(username);
   if (account !== undefined) return account;
-  throw new AppError('not_found', `The identity provider knows no account ${username}.`);
+  throw new AppError('not_found', `The identity provider has no account ${username}.`);
 }
 
 /** The password itself must have been judged: the emergency sign-in knows only that of the settings. */
@@ -66,7 +66,10 @@ function mustBeIn(entrance: Entrance): void {
   if (entrance.kind === 'locked') throw lockedOut(entrance.retryAfterSeconds);
   if (entrance.kind === 'refused') throw new AppError('unauthenticated', 'current_password is wrong.');
   if (entrance.principal.by.kind === 'break-glass')
-    throw new AppError('unavailable', 'The directory does not answer, so no password can be changed. Try again later.');
+    throw new AppError(
+      'unavailable',
+      'The directory does not answer, so the password cannot be changed. Try again later.',
+    );
 }
 
 const tags = ['me'];
@@ -74,7 +77,7 @@ const meSchema = userSchema
   .extend({
     signed_in_by: z.object({
       kind: z.enum(['password', 'session', 'token']),
-      scope: z.enum(SCOPES).optional().openapi({ description: 'Of a token' }),
+      scope: z.enum(SCOPES).optional().openapi({ description: 'Tokens only' }),
     }),
   })
   .openapi('Me');
@@ -83,7 +86,7 @@ const readRoute = apiRoute(
   {
     method: 'get',
     path: '/api/me',
-    summary: 'Whoever is signed in, and how',
+    summary: 'Returns the signed-in person and the kind of sign-in',
     tags,
     responses: { 200: jsonAnswer('The user', meSchema) },
   },
@@ -94,13 +97,13 @@ const passwordRoute = apiRoute(
   {
     method: 'post',
     path: '/api/me/password',
-    summary: "Changes one's own password; every session ends, this one too",
+    summary: 'Changes your password and ends every session, including this one',
     tags,
     request: bodyOf({
-      current_password: z.string().max(4096).openapi({ description: 'A wrong one counts for the lock-out' }),
+      current_password: z.string().max(4096).openapi({ description: 'A wrong one counts toward the lockout' }),
       password: newPassword,
     }),
-    responses: { 204: { description: 'It is set' } },
+    responses: { 204: { description: 'The password is set' } },
   },
   { access: 'own', fails: ['not_found', 'upstream', 'unavailable'] },
 );
@@ -131,10 +134,10 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/me/certs',
-    summary: "One's own certificates, newest first",
+    summary: 'Lists your certificates, newest first',
     tags: certificateTags,
     request: { query: z.object(certificateQuery()) },
-    responses: { 200: jsonAnswer('A page', certificatePage) },
+    responses: { 200: jsonAnswer('A page of certificates', certificatePage) },
   },
   { access: 'own', fails: ['invalid', 'upstream', 'unavailable'] },
 );
@@ -143,7 +146,7 @@ const issueRoute = apiRoute(
   {
     method: 'post',
     path: '/api/me/certs',
-    summary: 'Issues a certificate to oneself',
+    summary: 'Issues a certificate to yourself',
     tags: certificateTags,
     request: bodyOf({ name: certificateName }),
     responses: { 201: jsonAnswer('The certificate', issuedCertificateSchema) },
@@ -155,7 +158,7 @@ const downloadRoute = apiRoute(
   {
     method: 'get',
     path: '/api/me/certs/{file}/download',
-    summary: "One's own certificate with its key, as /api/ops/certs/{file}/download gives it",
+    summary: 'Downloads your certificate with its key, as /api/ops/certs/{file}/download does',
     tags: certificateTags,
     request: { params: certificateParams, query: downloadQuery },
     responses: { 200: downloadAnswer },
@@ -167,12 +170,12 @@ const revokeRoute = apiRoute(
   {
     method: 'post',
     path: '/api/me/certs/{file}/revoke',
-    summary: "Revokes one's own certificate, and proves it",
+    summary: 'Revokes your certificate and proves that it is refused',
     tags: certificateTags,
     request: { params: certificateParams },
     responses: {
-      200: jsonAnswer('It is revoked, which is proven', certificateSchema),
-      202: jsonAnswer('It is being revoked, until that is proven', certificateSchema),
+      200: jsonAnswer('Revoked, with proof', certificateSchema),
+      202: jsonAnswer('Being revoked, until it is proven', certificateSchema),
     },
   },
   { access: 'own', fails: ['not_found', 'conflict', 'invalid', 'upstream', 'unavailable'] },

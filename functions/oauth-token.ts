@@ -39,13 +39,13 @@ const refusals = Object.fromEntries(
 const route = createRoute({
   method: 'post',
   path: '/oauth/token',
-  summary: 'A token of the core for a name and a password, for the reverse proxy before the core',
+  summary: 'Exchanges a username and password for a token of the core, for the reverse proxy in front of the core',
   tags: ['sign-in'],
   security: [],
   request: { body: { content: { 'application/x-www-form-urlencoded': { schema: form } } } },
   responses: {
     200: {
-      description: 'What the core answers, with its cookies access_token_0, access_token_1 …',
+      description: "The core's response, with its cookies access_token_0, access_token_1 …",
       content: { 'application/json': { schema: z.object({ access_token: z.string() }).loose() } },
     },
     ...refusals,
@@ -75,7 +75,7 @@ export function oauthTokenFunction(app: App, deps: Pick<Deps, 'authenticator' | 
       if (!(error instanceof AppError) || name === undefined) throw error;
       if (error.code === 'forbidden') await noteDenied(deps.audit, error, c);
       const { code, message, retryAfterSeconds } = error;
-      const words = code === 'unauthenticated' ? 'The name or the password is wrong.' : message;
+      const words = code === 'unauthenticated' ? 'The username or the password is wrong.' : message;
       return refused(statusOf(code), name, words, retryAfterSeconds);
     }
   });
@@ -84,7 +84,8 @@ export function oauthTokenFunction(app: App, deps: Pick<Deps, 'authenticator' | 
 /** Of address and body together: a client library sends the fields in the address, as a release allows. */
 async function formOf(c: Context<AppEnv>): Promise<[string, string][]> {
   const body = await c.req.arrayBuffer();
-  if (body.byteLength > MAX_BODY_BYTES) throw new AppError('too_large', 'A body may have 64 KB at most.');
+  if (body.byteLength > MAX_BODY_BYTES)
+    throw new AppError('too_large', 'The request body is too large: the limit is 64 KB.');
   const text = utf8Of(body);
   return [...new URLSearchParams(`${new URL(c.req.url).search.slice(1)}&${text}`)];
 }
@@ -93,7 +94,7 @@ function utf8Of(body: ArrayBuffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
   } catch (cause) {
-    throw new AppError('malformed', 'The body is not UTF-8 text.', { cause });
+    throw new AppError('malformed', 'The request body is not UTF-8 text.', { cause });
   }
 }
 
@@ -104,8 +105,8 @@ function orderIn(fields: [string, string][]): CoreTokenOrder | string {
     return values.length === 1 ? values[0]?.[1] : undefined;
   });
   if (grantType === undefined || username === undefined || password === undefined)
-    throw new AppError('malformed', 'There must be grant_type, username and password, each once.');
-  if (grantType !== 'password') return 'The only grant_type here is password.';
+    throw new AppError('malformed', 'The form must contain grant_type, username and password, each once.');
+  if (grantType !== 'password') return 'Only grant_type=password is supported.';
   return { username, password, further: fields.filter(([name]) => !FIELDS.includes(name)) };
 }
 

@@ -1,4 +1,4 @@
-// /api/plugins: the plugins of the core, and how they are started, stopped, enabled and disabled.
+// /api/plugins: lists the plugins of the core, and starts, stops, enables and disables them.
 
 import { z } from '@hono/zod-openapi';
 import { changePlugin, listPlugins } from '../shared/core/change-plugin.ts';
@@ -16,7 +16,7 @@ const pluginSchema = z
     version: z.string(),
     enabled: z.boolean(),
     started: z.boolean(),
-    error: z.string().nullable().openapi({ description: 'What it failed with' }),
+    error: z.string().nullable().openapi({ description: 'Its error' }),
   })
   .openapi('Plugin');
 
@@ -24,9 +24,9 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/plugins',
-    summary: 'Plugins of the core by name',
+    summary: 'Lists the plugins of the core by name',
     tags,
-    responses: { 200: jsonAnswer('All of them', z.array(pluginSchema)) },
+    responses: { 200: jsonAnswer('All plugins', z.array(pluginSchema)) },
   },
   { access: 'viewer', fails: ['upstream', 'unavailable'] },
 );
@@ -46,7 +46,7 @@ const CHANGE_ROUTES = CHANGES.map(([change, summary]) => {
       summary,
       tags,
       request: { params: z.object({ name: z.string().max(256, 'must have at most 256 characters') }) },
-      responses: { 200: jsonAnswer('The plugin as it is then', pluginSchema) },
+      responses: { 200: jsonAnswer('The plugin as it is afterwards', pluginSchema) },
     },
     { access: 'admin', fails: ['not_found', 'invalid', 'upstream', 'unavailable'] },
   );

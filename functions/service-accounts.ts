@@ -1,4 +1,4 @@
-// /api/service-accounts: accounts of programs, each with exactly one certificate.
+// /api/service-accounts: programs' accounts, each with exactly one certificate.
 
 import { z } from '@hono/zod-openapi';
 import { SERVICE_KINDS } from '@holdfast/kit/names';
@@ -22,13 +22,13 @@ const params = z.object({ id: z.string().openapi({ type: 'integer' }) });
 const accountSchema = z
   .object({
     id: z.int(),
-    username: z.string().openapi({ description: 'With svc_' }),
+    username: z.string().openapi({ description: 'With the prefix svc_' }),
     kind: z.enum(SERVICE_KINDS).openapi({ description: "admin: its certificate may use the core's admin API" }),
-    groups: z.array(z.string()).openapi({ description: 'Channels, with core_' }),
+    groups: z.array(z.string()).openapi({ description: 'Channels, with the prefix core_' }),
     is_active: z.boolean(),
     certificate: certificateSchema
       .nullable()
-      .openapi({ description: 'Of a deleted account the revoked one; null: there is none' }),
+      .openapi({ description: 'For a deleted account the revoked one; null: there is none' }),
   })
   .openapi('ServiceAccount');
 
@@ -37,10 +37,10 @@ const readAccountSchema = accountSchema.extend({ certs_error: certsError }).open
 const newAccountSchema = accountSchema
   .extend({
     p12_base64: z.string().optional().openapi({
-      description: 'PKCS#12 with the key, where keys are not kept (KEEP_CLIENT_KEYS=false); it is shown nowhere again',
+      description: 'PKCS#12 with the key, when keys are not kept (KEEP_CLIENT_KEYS=false); never shown again',
     }),
     admin_right: z.enum(['given', 'pending']).optional().openapi({
-      description: 'Of the kind admin. pending: the core was asked and has not answered yet; Holdfast finishes it',
+      description: 'Kind admin only. pending: the core has not confirmed the right yet; Holdfast finishes it',
     }),
   })
   .openapi('NewServiceAccount');
@@ -51,10 +51,10 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/service-accounts',
-    summary: 'Service accounts by username, deleted ones too',
+    summary: 'Lists service accounts by username, including deleted ones',
     tags,
     request: { query: z.object(pagingQuery(9_999_999)) },
-    responses: { 200: jsonAnswer('A page', pageSchema) },
+    responses: { 200: jsonAnswer('A page of service accounts', pageSchema) },
   },
   { access: 'viewer', area: 'people', fails: ['invalid', 'upstream', 'unavailable'] },
 );
@@ -63,13 +63,13 @@ const createRoute = apiRoute(
   {
     method: 'post',
     path: '/api/service-accounts',
-    summary: 'Makes a service account with its certificate; one that was deleted is brought back with a new one',
+    summary: 'Creates a service account with its certificate; restores a deleted one with a new certificate',
     tags,
     request: bodyOf({
       name: z
         .string()
         .max(1000)
-        .openapi({ description: 'With or without svc_; 1 to 60 letters, digits and . _ - follow it' }),
+        .openapi({ description: 'With or without the prefix svc_; followed by 1 to 60 letters, digits and . _ -' }),
       kind: z.enum(SERVICE_KINDS),
       groups: groupNames.optional(),
     }),
@@ -82,7 +82,7 @@ const readRoute = apiRoute(
   {
     method: 'get',
     path: '/api/service-accounts/{id}',
-    summary: 'One service account',
+    summary: 'Returns a service account',
     tags,
     request: { params },
     responses: { 200: jsonAnswer('The account', readAccountSchema) },
@@ -94,7 +94,7 @@ const deleteRoute = apiRoute(
   {
     method: 'delete',
     path: '/api/service-accounts/{id}',
-    summary: 'Deletes a service account: deactivated, its certificate revoked; the record is kept',
+    summary: 'Deletes a service account: deactivates it and revokes its certificate; the record is kept',
     tags,
     request: { params },
     responses: { 200: jsonAnswer('The account, deactivated', accountSchema) },

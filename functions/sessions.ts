@@ -1,4 +1,4 @@
-// The API of sign-ins that last: sessions of the calling person, and API tokens for programs.
+// The API of sessions and API tokens.
 
 import { z } from '@hono/zod-openapi';
 import { type App, clearSessionCookie } from '../shared/http/context.ts';
@@ -16,9 +16,9 @@ const sessionSchema = z
     id: z.string(),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime(),
-    address: z.string().openapi({ description: 'Of the client that signed in' }),
+    address: z.string().openapi({ description: "The client's address at sign-in" }),
     user_agent: z.string(),
-    current: z.boolean().openapi({ description: 'True for the session that this request came by' }),
+    current: z.boolean().openapi({ description: 'True for the session of this request' }),
   })
   .openapi('Session');
 
@@ -28,7 +28,7 @@ const listSessionsRoute = apiRoute(
   {
     method: 'get',
     path: '/api/sessions',
-    summary: 'Your own sessions, newest first',
+    summary: 'Lists your sessions, newest first',
     tags: ['sign-in'],
     request: { query: z.object(pagingQuery()) },
     responses: { 200: jsonAnswer('A page of sessions', sessionPageSchema) },
@@ -40,9 +40,9 @@ const endSessionsRoute = apiRoute(
   {
     method: 'delete',
     path: '/api/sessions',
-    summary: 'Ends all of your sessions, this one too',
+    summary: 'Ends all of your sessions, including this one',
     tags: ['sign-in'],
-    responses: { 204: { description: 'They have ended' } },
+    responses: { 204: { description: 'The sessions have ended' } },
   },
   { access: 'own' },
 );
@@ -54,7 +54,7 @@ const endSessionRoute = apiRoute(
     summary: 'Ends one of your sessions',
     tags: ['sign-in'],
     request: { params: z.object({ id: z.string().max(100) }) },
-    responses: { 204: { description: 'It has ended' } },
+    responses: { 204: { description: 'The session has ended' } },
   },
   { access: 'own', fails: ['not_found', 'invalid'] },
 );
@@ -104,7 +104,7 @@ const tokenSchema = z
   .openapi('Token');
 
 const newTokenSchema = tokenSchema
-  .extend({ token: z.string().openapi({ description: 'The text itself; it is shown nowhere again' }) })
+  .extend({ token: z.string().openapi({ description: 'The token itself; it is never shown again' }) })
   .openapi('NewToken');
 
 const tokenPageSchema = pageOf(tokenSchema, 'TokenPage');
@@ -113,7 +113,7 @@ const listTokensRoute = apiRoute(
   {
     method: 'get',
     path: '/api/tokens',
-    summary: 'API tokens that are valid, newest first, without their texts',
+    summary: 'Lists valid API tokens, newest first, without their texts',
     tags: ['sign-in'],
     request: { query: z.object(pagingQuery()) },
     responses: { 200: jsonAnswer('A page of tokens', tokenPageSchema) },
@@ -125,7 +125,7 @@ const createTokenRoute = apiRoute(
   {
     method: 'post',
     path: '/api/tokens',
-    summary: 'Makes an API token of your own; only this answer shows it',
+    summary: 'Creates an API token of your own; only this response shows it',
     tags: ['sign-in'],
     request: { body: { content: { 'application/json': { schema: wantedTokenSchema } }, required: true } },
     responses: { 201: jsonAnswer('The token', newTokenSchema) },
@@ -140,7 +140,7 @@ const revokeTokenRoute = apiRoute(
     summary: 'Revokes an API token, whoever made it',
     tags: ['sign-in'],
     request: { params: z.object({ id: z.string().max(100) }) },
-    responses: { 204: { description: 'It is revoked' } },
+    responses: { 204: { description: 'The token is revoked' } },
   },
   { access: 'admin', fails: ['not_found', 'invalid'] },
 );

@@ -1,4 +1,5 @@
-// GET /api/settings: the settings and thresholds in force, each with its source; secrets only as set or unset.
+// GET /api/settings: effective settings and thresholds, each with its source; secrets only as set
+// or unset.
 
 import { z } from '@hono/zod-openapi';
 import type { App } from '../shared/http/context.ts';
@@ -27,7 +28,7 @@ const route = apiRoute(
   {
     method: 'get',
     path: '/api/settings',
-    summary: 'Settings and thresholds in force, each with its source',
+    summary: 'Returns effective settings and thresholds, each with its source',
     tags: ['operations'],
     responses: { 200: jsonAnswer('The settings', settingsSchema) },
   },

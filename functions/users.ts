@@ -1,4 +1,5 @@
-// /api/users: the people who may sign in. Programs and accounts of the provider are hidden unless they are asked for.
+// /api/users: the people who can sign in. Program and provider accounts are hidden unless
+// requested.
 
 import { z } from '@hono/zod-openapi';
 import { toUserView, userOf } from '../shared/devices/accounts.ts';
@@ -35,16 +36,16 @@ const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/users',
-    summary: 'Users by username',
+    summary: 'Lists users by username',
     tags,
     request: {
       query: z.object({
-        search: searchQuery.openapi({ description: 'Part of the username, name or e-mail address' }),
+        search: searchQuery.openapi({ description: 'Part of the username, name or email address' }),
         ...pagingQuery(9_999_999),
         include: includeQuery(WORDS),
       }),
     },
-    responses: { 200: jsonAnswer('A page', pageSchema) },
+    responses: { 200: jsonAnswer('A page of users', pageSchema) },
   },
   { access: 'viewer', area: 'people', fails: ['invalid', 'upstream', 'unavailable'] },
 );
@@ -53,7 +54,7 @@ const createRoute = apiRoute(
   {
     method: 'post',
     path: '/api/users',
-    summary: 'Makes a user, who has no password yet',
+    summary: 'Creates a user, without a password yet',
     tags,
     request: bodyOf({
       username: z.string().max(1000).openapi({ pattern: '^[A-Za-z0-9._-]{1,64}$' }),
@@ -71,7 +72,7 @@ const readRoute = apiRoute(
   {
     method: 'get',
     path: '/api/users/{id}',
-    summary: 'One user',
+    summary: 'Returns a user',
     tags,
     request: { params, query: z.object({ include: includeQuery(WORDS) }) },
     responses: { 200: jsonAnswer('The user', userSchema) },
@@ -83,7 +84,7 @@ const updateRoute = apiRoute(
   {
     method: 'patch',
     path: '/api/users/{id}',
-    summary: 'Changes what is named; everything is checked before anything is changed',
+    summary: 'Changes the given fields, after checking all of them',
     tags,
     request: {
       params,
@@ -104,7 +105,7 @@ const deactivateRoute = apiRoute(
   {
     method: 'delete',
     path: '/api/users/{id}',
-    summary: 'Deactivates a user: nothing lets the person in any more; the record is kept',
+    summary: 'Deactivates a user: all access ends; the record is kept',
     tags,
     request: { params },
     responses: { 200: jsonAnswer('The user', userSchema) },
@@ -161,7 +162,7 @@ const route = apiRoute(
   {
     method: 'put',
     path: '/api/users/{id}/groups',
-    summary: 'Puts a user into exactly these channels; other groups stay',
+    summary: "Sets a user's channels to exactly these; other groups stay",
     tags: ['users'],
     request: {
       params: z.object({ id: z.string().openapi({ type: 'integer' }) }),
@@ -189,13 +190,13 @@ const passwordRoute = apiRoute(
   {
     method: 'post',
     path: '/api/users/{id}/password',
-    summary: 'Sets the password of a user, who is signed out everywhere',
+    summary: "Sets a user's password and signs the user out everywhere",
     tags: ['users'],
     request: {
       params: z.object({ id: z.string().openapi({ type: 'integer' }) }),
       ...bodyOf({ password: newPassword }),
     },
-    responses: { 204: { description: 'It is set' } },
+    responses: { 204: { description: 'The password is set' } },
   },
   { access: 'admin', area: 'people', fails: ['not_found', 'upstream', 'unavailable'] },
 );

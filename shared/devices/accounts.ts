@@ -1,4 +1,4 @@
-// What the verbs about people share: what they need, whom they find, and how somebody is shown.
+// Shared by the code about people: its context, the lookup of users, and how they are displayed.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { PROVIDER_ADMINS, type ServiceKind } from '@holdfast/kit/names';
@@ -99,7 +99,7 @@ export async function userOf(
 ): Promise<Account> {
   const account = await deps.identity.accounts.get(id);
   if (account === undefined || (!withHidden && isHidden(account, deps)))
-    throw new AppError('not_found', 'There is no user of this id; GET /api/users lists them.');
+    throw new AppError('not_found', 'There is no user with this id. GET /api/users lists them.');
   return account;
 }
 
@@ -118,12 +118,12 @@ export function mustBeAllowed(
   if (setsRole)
     throw new AppError(
       'forbidden',
-      'This token has the scope users: it may not set roles. Use one of the scope admin.',
+      'This token has the scope users: it cannot set roles. Use a token of the scope admin.',
     );
   if (account !== undefined && (roleOfAccount(account, deps) === 'admin' || administersProvider(account)))
     throw new AppError(
       'forbidden',
-      `This token has the scope users: it may not change the administrator ${account.username}. Use one of the scope admin.`,
+      `This token has the scope users: it cannot change the administrator ${account.username}. Use a token of the scope admin.`,
     );
 }
 
@@ -132,6 +132,6 @@ export function mustBeAllowedKind({ principal }: Pick<PeopleContext, 'principal'
   if (kind !== 'admin' || principal?.by.kind !== 'token' || principal.by.scope !== 'users') return;
   throw new AppError(
     'forbidden',
-    'This token has the scope users: it may not make or delete service accounts of the kind admin, nor revoke their certificates. Use one of the scope admin.',
+    'This token has the scope users: it cannot create or delete service accounts of the kind admin, nor revoke their certificates. Use a token of the scope admin.',
   );
 }

@@ -1,4 +1,4 @@
-// Enrolls an account as a device does: with an app password that exists for this moment only, and with a key of our own.
+// Enrolls an account as a device does: with a one-off app password and a key of ours.
 
 import { MINUTE_MS } from '@holdfast/kit/time';
 import type { CoreEnrollment, EnrolledCertificate } from '../core/devices/port.ts';

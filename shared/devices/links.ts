@@ -1,4 +1,4 @@
-// What a phone scans to enroll, in the exact form that each app reads.
+// Builds the text that a device scans to enroll, in the exact form that each app reads.
 
 import { urlHost } from '@holdfast/kit/addresses';
 

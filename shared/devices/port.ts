@@ -1,5 +1,5 @@
-// What Holdfast itself knows of certificates: which it made under which name, which must be revoked and how far the proof of
-// it has come, and what the last canary saw. Times are ISO 8601.
+// Defines Holdfast's own records of certificates: names, revocations with the state of their proof,
+// and canary results. Times are ISO 8601.
 
 import type { Log } from '@holdfast/kit/log';
 import type { Audit } from '../audit/port.ts';

@@ -1,5 +1,5 @@
-// Rules of certificates: what they are called in paths, and which ones are expired or Holdfast's own. Whose one is, only
-// its record says.
+// Defines rules of certificates: their names in paths, and which ones are expired or Holdfast's
+// own. Only the record of a certificate names its owner.
 
 import { API_ACCOUNT, isSameUser } from '@holdfast/kit/names';
 import type { MadeCertificate } from './port.ts';

@@ -38,7 +38,7 @@ export function csrfGuard(
 
 /** No route has such a method, and of some (TRACE) not even a request can be made to hand on. */
 export const refuseUnknownMethod: MiddlewareHandler<AppEnv> = async function refuseMethod(c, next) {
-  if (!KNOWN.has(c.req.method)) throw new AppError('not_found', `There is nothing here for ${c.req.method}.`);
+  if (!KNOWN.has(c.req.method)) throw new AppError('not_found', `This address does not support ${c.req.method}.`);
   await next();
 };
 
@@ -52,9 +52,8 @@ export function foreignCause(headers: Headers, url: string, secure: boolean): st
   const site = headers.get('sec-fetch-site');
   const origin = headers.get('origin');
   if (site !== null && !OWN_FETCH_SITES.has(site))
-    return 'This request was caused by a page of another site (Sec-Fetch-Site).';
-  if (origin !== null && !isOurs(origin, url, secure))
-    return 'This request was caused by a page of another site (Origin).';
+    return 'This request came from a page of another site (Sec-Fetch-Site).';
+  if (origin !== null && !isOurs(origin, url, secure)) return 'This request came from a page of another site (Origin).';
   return undefined;
 }
 
@@ -118,7 +117,7 @@ function declaredLength(c: Context<AppEnv>): number | undefined {
 
 function requireType(c: Context<AppEnv>, type: string): void {
   if (isOfType(c, type)) return;
-  throw new AppError('media_type', `A body must be ${type}.`);
+  throw new AppError('media_type', `The request body must be ${type}.`);
 }
 
 function isOfType(c: Context<AppEnv>, type: string): boolean {
@@ -127,7 +126,7 @@ function isOfType(c: Context<AppEnv>, type: string): boolean {
 }
 
 function requireSize(bytes: number): void {
-  if (bytes > MAX_BODY_BYTES) throw new AppError('too_large', 'A body may have 1 MB at most.');
+  if (bytes > MAX_BODY_BYTES) throw new AppError('too_large', 'The request body is too large: the limit is 1 MB.');
 }
 
 /** The whole body; too large is an AppError. What is refused is left unread: the host cuts the connection after the answer. */
@@ -146,7 +145,7 @@ async function readBounded(body: ReadableStream<Uint8Array>, atFirst: () => void
 }
 
 function endedEarly(cause: unknown): never {
-  throw new AppError('malformed', 'The body ended before its end.', { cause });
+  throw new AppError('malformed', 'The request body ended too early.', { cause });
 }
 
 function joined(chunks: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {

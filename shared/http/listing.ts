@@ -22,9 +22,9 @@ export function integerQuery(least: number, most: number, initial: number) {
 export function timeText() {
   return z
     .union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 }), z.iso.date()], {
-      error: 'must be a time as ISO 8601, such as 2026-01-02T03:04:05Z (a + is %2B)',
+      error: 'must be a time in ISO 8601, such as 2026-01-02T03:04:05Z (write + as %2B)',
     })
-    .refine(isUsual, 'must be a time that exists, from the year 1 to 9999')
+    .refine(isUsual, 'must be a valid time, from the year 1 to 9999')
     .transform((text) => new Date(text).toISOString())
     .openapi({ type: 'string', format: 'date-time' });
 }

@@ -121,9 +121,9 @@ async function errorPage(problem: Response, c: Context<AppEnv>): Promise<Respons
       <p role="alert">{detail}</p>
       {status === 503 ? <WhileUnavailable /> : null}
       <p>
-        <a href="/">Back to the start</a>
+        <a href="/">Back to start</a>
       </p>
-      <p class="fine">Request {c.env.requestId}: the log has more under this number.</p>
+      <p class="fine">Request {c.env.requestId}: search the log for this number.</p>
     </>
   );
   return sendPage(c, { title, body }, status as ContentfulStatusCode);
@@ -132,9 +132,9 @@ async function errorPage(problem: Response, c: Context<AppEnv>): Promise<Respons
 function WhileUnavailable() {
   return (
     <p>
-      Try again in a minute. If it stays like this, somebody who can reach the machine should look at its logs, or ask
-      what is wrong: <code>curl -u webadmin</code> with this address and <code>/api/health</code> works with the
-      password of the settings also now.
+      Try again in a minute. If it persists, ask someone with access to the machine to check its logs, or look for the
+      cause: <code>curl -u webadmin</code> with this address and <code>/api/health</code> also works now, with the
+      password of the settings.
     </p>
   );
 }

@@ -50,8 +50,8 @@ const STATUS = {
   invalid: [422, 'Invalid values'],
   locked_out: [429, 'Locked out'],
   internal: [500, 'Internal error'],
-  upstream: [502, 'An outside system answered wrongly'],
-  unavailable: [503, 'An outside system did not answer'],
+  upstream: [502, 'Bad response from another system'],
+  unavailable: [503, 'Another system is unavailable'],
 } as const satisfies Record<ErrorCode, readonly [number, string]>;
 
 /** Our own script says by it that it asks (functions/pages/browser/live.ts). */
@@ -86,8 +86,8 @@ function asAppError(error: Error): AppError {
   if (error instanceof HTTPException && error.status === 400)
     return new AppError('malformed', 'The request body is not valid JSON.');
   if (error instanceof HTTPException && error.status === 415)
-    return new AppError('media_type', 'A body must be application/json.');
-  return new AppError('internal', 'Something went wrong on our side; the log has the details under this request id.');
+    return new AppError('media_type', 'The request body must be application/json.');
+  return new AppError('internal', 'An internal error occurred. The log has the details under this request id.');
 }
 
 /** What an answer needs of an error; making an error itself costs as much as the rest of a short answer. */
@@ -164,7 +164,7 @@ function wordsOf({ code, path, message, values }: Issue): string {
   if (expected === '') return message;
   if (expected === 'int') return 'must be a whole number';
   const kind = KINDS[expected] ?? expected;
-  if (received === 'undefined') return `is missing: give ${kind}`;
-  if (expected === 'string' && received === 'array') return 'must be one text, not a list, nor be given several times';
+  if (received === 'undefined') return `is missing: provide ${kind}`;
+  if (expected === 'string' && received === 'array') return 'must be a single text, given once';
   return `${path.length === 0 ? 'the body ' : ''}must be ${kind}, not ${KINDS[received] ?? received}`;
 }

@@ -106,7 +106,7 @@ export function lockedOut(retryAfterSeconds: number): AppError {
 /** The same as it is answered, for a way that throws nothing. */
 export function lockedOutProblem(retryAfterSeconds: number): Problem {
   const minutes = Math.ceil(retryAfterSeconds / 60);
-  const text = `Too many wrong passwords came from this address. Try again in ${minutes} minute${minutes === 1 ? '' : 's'}.`;
+  const text = `Too many wrong passwords from this address. Try again in ${minutes} minute${minutes === 1 ? '' : 's'}.`;
   return { code: 'locked_out', message: text, fields: [], retryAfterSeconds };
 }
 

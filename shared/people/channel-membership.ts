@@ -1,4 +1,5 @@
-// Which channels a user is in, and changing them: names become groups of the provider, and only what differs is changed.
+// Reads and changes a user's channels: names become groups of the provider, and only the
+// differences are written.
 
 import { AppError, type FieldError, messageOf } from '@holdfast/kit/app-error';
 import { CHANNEL_PREFIX, isServiceAccountName, kindOf, nameKey, UNGROUPED_GROUP } from '@holdfast/kit/names';
@@ -26,7 +27,8 @@ export async function channelsNamed(deps: PeopleDeps, names: readonly string[]):
     const group = 'fault' in read ? undefined : called(all, read.name);
     if (group !== undefined) chosen.set(group.id, group);
     else {
-      const message = 'fault' in read ? read.fault : `there is no group ${read.name}; POST /api/groups makes one`;
+      const message =
+        'fault' in read ? read.fault : `group ${read.name} does not exist; create it with POST /api/groups`;
       faults.push({ path: `groups.${index}`, message });
     }
   }

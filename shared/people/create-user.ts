@@ -1,4 +1,5 @@
-// Makes a user: a new account with its expiry and its channels, or nothing at all. It has no password until one is set.
+// Creates a user with its expiry and channels, or nothing at all. It has no password until one is
+// set.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
 import { audited, mayBeDone, type Progress } from '../audit/audited.ts';
@@ -59,13 +60,13 @@ function expiryOf({ now }: PeopleDeps, text: string | null): number | null {
 function taken(username: string): AppError {
   return new AppError(
     'conflict',
-    `The user name ${username} is taken, in some case, perhaps by a deactivated or hidden account. Choose another.`,
+    `Username ${username} is already taken. Names ignore case; the account may be deactivated or hidden. Choose another.`,
   );
 }
 
 /** A job looks, and makes the account whole, but makes none. */
 const MAYBE_THERE =
-  'The account may exist all the same: look before you try again. If it does, it is in all of its groups within minutes of the provider answering; the audit log says what became of it.';
+  'The account may still have been created. Check before you try again. If it exists, it gets all of its groups within minutes once the provider answers; the audit log shows the result.';
 
 type Wanted = Parameters<PeopleDeps['identity']['accounts']['create']>[0];
 
@@ -95,8 +96,7 @@ async function joinAll(
       throw error;
     }
     if (!(error instanceof AppError)) throw error;
-    if (error.code === 'not_found')
-      throw invalid('groups', 'one of them was deleted at this moment; nothing was created');
+    if (error.code === 'not_found') throw invalid('groups', 'one of them was just deleted; nothing was created');
     throw new AppError(error.code, `${error.message.replace(/\.$/, '')}. Nothing was created.`, { cause: error });
   }
 }

@@ -101,7 +101,7 @@ function mustNotBeExpired({ now }: PeopleDeps, account: Account, change: UserCha
   const when = new Date(expires * 1000).toISOString();
   throw new AppError(
     'conflict',
-    `${account.username} has expired (${when}): give a new expires_at in the future, or null for none, with is_active.`,
+    `${account.username} has expired (${when}): send a new expires_at in the future, or null for never, together with is_active.`,
   );
 }
 

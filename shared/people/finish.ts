@@ -1,5 +1,5 @@
-// Finishes what a process had begun with a person when it died: does all of its steps again, from what the audit log says
-// was to be done.
+// Finishes a change to a person after its process died: repeats all of its steps from the audit
+// log.
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
@@ -62,7 +62,7 @@ async function finishUser(deps: PeopleDeps, intent: OpenIntent, detail: unknown)
   if (left === undefined)
     return {
       result: 'unknown',
-      detail: { reason: 'a later change of the same was made before this could be finished' },
+      detail: { reason: 'a later change replaced it before it could be finished' },
     };
   const conclusion = await finish(deps, intent, left);
   if (overtaken.length === 0 || conclusion === 'open') return conclusion;
@@ -101,7 +101,7 @@ function takesRights(detail: unknown): boolean {
 async function finishCreate(deps: PeopleDeps, { target }: OpenIntent, detail: unknown): Promise<Conclusion> {
   const { groups } = createSchema.parse(detail);
   const account = await deps.identity.accounts.named(target);
-  if (account === undefined) return { result: 'failed', detail: { error: 'not done: there is no such account' } };
+  if (account === undefined) return { result: 'failed', detail: { error: 'not done: the account does not exist' } };
   const { found, missing } = await channelsThatExist(deps, groups);
   // What somebody has given the person meanwhile stays.
   await replaceChannels(deps, account, [...channelsOf(account, deps), ...found], AGAIN);
@@ -150,5 +150,5 @@ export async function accountOf(
 ): Promise<Account> {
   const account = await identity.accounts.get(id);
   if (account !== undefined && nameKey(account.username) === nameKey(target)) return account;
-  throw new AppError('not_found', `There is no account ${target} with the id ${id} any more`);
+  throw new AppError('not_found', `The account ${target} with the id ${id} no longer exists`);
 }

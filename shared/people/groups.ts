@@ -1,4 +1,4 @@
-// Lists, makes and deletes channels.
+// Lists, creates and deletes channels.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
 import { CHANNEL_PREFIX } from '@holdfast/kit/names';
@@ -21,7 +21,7 @@ export async function createGroup({ deps, actor }: PeopleContext, { name }: { na
 export async function channelOf(deps: Pick<PeopleDeps, 'identity' | 'settings'>, id: string): Promise<Group> {
   const group = await deps.identity.groups.get(id);
   if (group !== undefined && isChannel(group.name, roleGroupsOf(deps))) return group;
-  throw new AppError('not_found', 'There is no group of this id; GET /api/groups lists them.');
+  throw new AppError('not_found', 'There is no group with this id. GET /api/groups lists them.');
 }
 
 /**

@@ -30,7 +30,7 @@ export async function mustNotBeLast(deps: PeopleDeps, account: Account, what: st
   if (await isAnotherLeft(deps, account)) return;
   throw new AppError(
     'conflict',
-    `${account.username} is the last administrator and cannot be ${what}: make another user administrator first, one without an expiry.`,
+    `${account.username} is the last administrator and cannot be ${what}. Make another user an administrator first, without an expiry.`,
   );
 }
 
@@ -166,6 +166,6 @@ async function roleGroup({ identity }: PeopleDeps, name: string): Promise<GroupN
   if (found !== undefined) return found;
   throw new AppError(
     'conflict',
-    `The group ${name} that gives the role is gone; the next start of the stack makes it.`,
+    `The group ${name}, which grants the role, is missing. Restart the stack to create it.`,
   );
 }

@@ -139,7 +139,7 @@ function partsOf(core: CoreDatabase, nodeVersion: string): Part[] {
 function identityOf({ IDENTITY_URL: url, IDENTITY_TOKEN: token }: Settings, exclusive: Exclusive): Identity {
   if (url !== undefined && token !== undefined) return httpIdentity({ url, token, fetch, exclusive });
   const variable = url === undefined ? 'IDENTITY_URL' : 'IDENTITY_TOKEN';
-  const port = unplaced('The identity provider cannot be asked', variable);
+  const port = unplaced('The identity provider cannot be called', variable);
   const provider = port as Identity;
   return {
     me: () => provider.me(),

@@ -84,7 +84,7 @@ function enrollmentOf({ CORE_ENROLLMENT_URL: url, CORE_DATA_DIR: dataDir }: Sett
 }
 
 function unplacedCore(variable: string): object {
-  return unplaced('The core cannot be asked for this', variable);
+  return unplaced('The core cannot be called for this', variable);
 }
 
 /** The directory, where the settings place it. */
@@ -92,7 +92,7 @@ export function directoryOf(settings: Settings, ownCaFile: string | undefined, l
   const { LDAP_URL: url, LDAP_BIND_PASSWORD: password } = settings;
   if (url === undefined || password === undefined)
     return unplaced(
-      'The directory cannot be asked',
+      'The directory cannot be called',
       url === undefined ? 'LDAP_URL' : 'LDAP_BIND_PASSWORD',
     ) as Directory;
   const { core, web } = basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN);

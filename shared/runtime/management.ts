@@ -1,4 +1,4 @@
-// The Node host: settings, the app, its listeners, its database. Runs until SIGTERM or SIGINT.
+// Runs the Node host: settings, the app, its listeners and its database, until SIGTERM or SIGINT.
 
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -111,7 +111,7 @@ async function serve(
   const configuration = readConfiguration(home, handover.layers, handover.mode);
   if (configuration.problems.length > 0) {
     process.stderr.write(
-      `Holdfast does not start:\n${configuration.problems.map((p) => `  ${describeProblem(p)}\n`).join('')}`,
+      `Holdfast did not start. Correct these settings:\n${configuration.problems.map((p) => `  ${describeProblem(p)}\n`).join('')}`,
     );
     process.exit(1);
   }

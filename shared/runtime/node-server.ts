@@ -159,7 +159,7 @@ function refuseUnreadable(error: unknown, log: Log): Response {
   const requestId = crypto.randomUUID();
   const cause = messageOf(error);
   log.warn('http.unreadable', { request_id: requestId, status: 400, error: cause });
-  return problemResponse(new AppError('malformed', 'The address or the Host header cannot be read.'), requestId);
+  return problemResponse(new AppError('malformed', 'The address or the Host header is invalid.'), requestId);
 }
 
 const IPV4_AS_IPV6 = '::ffff:';

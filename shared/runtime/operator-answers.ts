@@ -61,7 +61,7 @@ const ADDRESS = /^[\dA-Fa-f.:]{2,45}(?:%[\w.-]{1,16})?(?:\/64)?$/;
 /** One request of the socket, unchecked. */
 export async function answerOperator(deps: OperatorDeps, given: unknown): Promise<unknown> {
   const read = requestSchema.safeParse(given);
-  if (!read.success) throw new AppError('invalid', 'This management process does not know what was asked.');
+  if (!read.success) throw new AppError('invalid', 'This management process does not know the request.');
   return ANSWERS[read.data.ask](deps, read.data as never);
 }
 
@@ -78,7 +78,7 @@ const ANSWERS: {
 
 async function unlock(deps: OperatorDeps, address: string): Promise<void> {
   if (!ADDRESS.test(address))
-    throw new AppError('invalid', `'${address}' is no address; unlock.sh --list shows those that are locked.`);
+    throw new AppError('invalid', `'${address}' isn't an address. unlock.sh --list shows the locked ones.`);
   await releaseLockout(deps, OPERATOR, address);
 }
 
@@ -128,7 +128,7 @@ async function givePassword(
 ): Promise<{ username: string }> {
   const account = await deps.identity.accounts.named(username);
   if (account === undefined)
-    throw new AppError('not_found', `There is no user '${username}'; GET /api/users lists them.`);
+    throw new AppError('not_found', `There is no user '${username}'. GET /api/users lists them.`);
   const isKept = isOfSettings && nameKey(account.username) === WEBADMIN;
   const before = deps.settings.CORE_WEBADMIN_PASSWORD?.reveal();
   if (isKept && before !== undefined) await deps.appliedPasswords.remember(REPLACED_WEBADMIN, before);

@@ -199,7 +199,7 @@ describe('GET /api/ops/certs/{file}/download', () => {
     const answer = await world.ask('GET', '/api/ops/certs/svc_api.p12/download');
     expect([answer.status, await detailOf(answer)]).toEqual([
       409,
-      'svc_api.p12 is the certificate by which Holdfast itself uses the core: it is not handed out here. Its file is svc_api.p12 in certs/files below CORE_DATA_DIR; for a program of your own make a service account (POST /api/service-accounts).',
+      "Holdfast itself uses the certificate svc_api.p12 for the core, so it can't be downloaded here. Its file is svc_api.p12 in certs/files below CORE_DATA_DIR. For your own program, create a service account (POST /api/service-accounts).",
     ]);
   });
 

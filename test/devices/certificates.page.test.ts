@@ -149,7 +149,7 @@ describe('revoking on a page', () => {
     const { certificateStore, now } = world.deps;
     const other = enrolled('B');
     await certificateStore.wantRevoked([other], now().toISOString());
-    const problem = 'The stream let a new connection with this certificate in.';
+    const problem = 'The stream accepted a new connection with this certificate.';
     const settled = { state: 'revocation_failed', checkedAt: now().toISOString(), problem, streams: null } as const;
     await certificateStore.settle(other.hash, settled);
     const html = await admin.page(pathOf(other));

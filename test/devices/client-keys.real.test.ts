@@ -105,7 +105,7 @@ describe('a kept key', () => {
     writeFileSync(fileOf(hash), 'secret garbage');
     await expect(keys.read(hash)).rejects.toMatchObject({
       code: 'unavailable',
-      message: `${fileOf(hash)} holds no key with a certificate.`,
+      message: `${fileOf(hash)} contains no key with a certificate.`,
     });
     writeFileSync(fileOf(hash), Buffer.alloc(300_000));
     await expect(keys.read(hash)).rejects.toThrow('is larger than');

@@ -90,7 +90,7 @@ describe('the diagnosis of an enrollment', () => {
     expect(found.checks.map(({ stage }) => stage)).toEqual(ALL);
     expect(okOf(found)).toEqual(ALL);
     expect(found.notes).toEqual([
-      `Phones do not know the CA of this stack by themselves: open the data package on the phone first, then the link (GET /api/users/${ada.id}/enrollment/package?app=atak).`,
+      `Devices do not trust the CA of this stack yet: open the data package on the device first, then the link (GET /api/users/${ada.id}/enrollment/package?app=atak).`,
     ]);
   });
 
@@ -227,7 +227,7 @@ describe('the diagnosis of an enrollment', () => {
     [
       'signing',
       'is away',
-      /The core signs nothing now: No answer/,
+      /The core is not signing certificates: No answer/,
       /log of the core/,
       () => (world.deps.coreEnrollment.rules = unavailable('No answer')),
     ],
@@ -259,7 +259,7 @@ describe('the diagnosis of an enrollment', () => {
     world.deps.coreEnrollment.rules = async () => (requests.push('core'), {});
     const found = await diagnosis();
     expect([requests, okOf(found)]).toEqual([[], ['account', 'name', 'port', 'chain']]);
-    expect(detailOf(found, 'bind')).toBe('This was not tried: there is no valid token.');
+    expect(detailOf(found, 'bind')).toBe('Not checked: there is no valid enrollment.');
   });
 
   it('does not ask the core with what the directory refuses', async () => {
@@ -273,7 +273,7 @@ describe('the diagnosis of an enrollment', () => {
     world.deps.identity.appPasswords.list = unavailable('The identity provider does not answer');
     const found = await diagnosis();
     expect([found.state, found.stage, okOf(found)]).toEqual(['unknown', 'token', ['account', 'name', 'port', 'chain']]);
-    expect(found.reason).toBe('This could not be checked: The identity provider does not answer.');
+    expect(found.reason).toBe("Couldn't check this: The identity provider does not answer.");
   });
 
   it('ends within ten seconds, whoever is silent', async () => {
@@ -297,7 +297,7 @@ describe('the diagnosis of an enrollment', () => {
   it('keeps a secret that an error carries to itself', async () => {
     world.deps.coreEnrollment.rules = ({ password }) =>
       Promise.reject(new AppError('upstream', `It does not know ${password}`));
-    expect((await diagnosis()).reason).toBe('The core cannot say how it signs: It does not know ***.');
+    expect((await diagnosis()).reason).toBe('The core did not report its signing rules: It does not know ***.');
   });
 });
 
@@ -340,7 +340,7 @@ describe('a note of the diagnosis', () => {
     world.deps.monitored = { ...world.deps.monitored, tls: { inspect } };
     const found = await diagnosis();
     expect(found.stage).toBeNull();
-    expect(detailOf(found, 'port')).toMatch(/answers inside of the stack/);
+    expect(detailOf(found, 'port')).toMatch(/answers inside the stack/);
     expect(detailOf(found, 'chain')).toMatch(/made out to cot\.example\.org, and publicly trusted/);
     expect(found.notes.join(' ')).toMatch(/198\.51\.100\.7 is this machine cannot be seen from inside of a container/);
     expect(found.notes.join(' ')).not.toMatch(/do not know the CA/);
@@ -390,7 +390,7 @@ describe('the last attempts', () => {
     const found = await diagnosis();
     expect([found.attempts, found.notes.at(-1)]).toEqual([
       null,
-      'What was tried last is not known: The core does not answer.',
+      'The last attempt is unknown: The core does not answer.',
     ]);
   });
 });

@@ -50,7 +50,7 @@ it('a diagnosis whose turn does not come says so, within ten seconds, and tries 
   for (const check of messages)
     expect(check).toMatchObject({
       ok: false,
-      detail: expect.stringMatching(/^This was not tried: its turn did not come/),
+      detail: expect.stringMatching(/^Not checked: its turn did not come/),
     });
   letGo();
   await holding;

@@ -101,7 +101,7 @@ describe('the page that enrolls devices', () => {
     await world.deps.identity.accounts.change(ada.id, { isActive: false });
     const answer = await admin.post(path);
     expect(answer.status).toBe(409);
-    expect(await answer.text()).toContain('ada is not active: nothing is issued. Activate the user first.');
+    expect(await answer.text()).toContain('ada is not active, so nothing was issued. Reactivate the user first.');
     world.deps.settings = { ...world.deps.settings, SERVER_ADDRESS: undefined };
     expect(await (await admin.post(path)).text()).toContain('Remedy: set SERVER_ADDRESS.');
   });
@@ -216,19 +216,19 @@ describe('the diagnosis on the page', () => {
     const zone = { timeZone: 'Europe/Berlin' };
     const says = (text: string): string => toPageText(text, zone);
     expect([
-      says('Issue it anew: POST /api/users/7/enrollment, and scan the new code.'),
-      says('An administrator activates the user (PATCH /api/users/7 with is_active true).'),
-      says('See GET /api/health/identity, and ask again when all answer.'),
+      says('Issue a new code: POST /api/users/7/enrollment, and scan it.'),
+      says('Ask an administrator to reactivate the user (PATCH /api/users/7 with is_active true).'),
+      says('Check GET /api/health/identity, and try again when all services answer.'),
       says('See that the core runs (GET /api/health/tls, GET /api/health), that it listens.'),
       says('Put the user into a channel before devices enroll (PUT /api/users/7/groups).'),
-      says('The enrollment ended at 2026-03-04T23:06:07.000Z.'),
+      says('The enrollment expired at 2026-03-04T23:06:07.000Z.'),
     ]).toEqual([
       'Create a new code and scan it.',
       'An administrator activates the user.',
       'See identity on the overview, then check again when all answer.',
       'See that the core runs, that it listens.',
       'Put the user into a channel before devices enroll.',
-      'The enrollment ended at 2026-03-05 00:06.',
+      'The enrollment expired at 2026-03-05 00:06.',
     ]);
   });
 

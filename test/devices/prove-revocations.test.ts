@@ -98,7 +98,7 @@ describe('a revocation', () => {
     listed(({ serials }) => ({ serials: world.core.writesList ? [phone.serial] : serials }));
     world.core.writesList = false;
     await prove();
-    expect(await state()).toEqual(['revoking', says(/does not hold the serial number 1/), 'none']);
+    expect(await state()).toEqual(['revoking', says(/does not contain the serial number 1/), 'none']);
     world.later(59);
     await prove();
     expect((await state())[0]).toBe('revoking');

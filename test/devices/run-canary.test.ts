@@ -50,7 +50,7 @@ describe('a canary', () => {
     expect(await run()).toBe('failed');
     expect(await last()).toMatchObject(
       failed(
-        /revoked, its open connection still answers, the stream lets it in anew, the API of the core lets it in\.$/,
+        /revoked, its open connection still answers, the stream accepts a new connection with it, the API of the core accepts it\.$/,
       ),
     );
     expect([own()[0]?.revokedAt, await keys()]).toEqual([world.iso(), 0]);
@@ -66,7 +66,7 @@ describe('a canary', () => {
   it('fails for a single door that is open', async () => {
     world.deps.coreDevices.roles = async () => ['ROLE_ANONYMOUS'];
     expect(await run()).toBe('failed');
-    expect(await last()).toMatchObject(failed(/revoked, the API of the core lets it in\.$/));
+    expect(await last()).toMatchObject(failed(/revoked, the API of the core accepts it\.$/));
   });
 
   it('gives the core some time', async () => {

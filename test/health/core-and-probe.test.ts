@@ -7,7 +7,7 @@ import { measureIn as measure } from './fake-measure.ts';
 import { type World, world } from './fake-monitored.ts';
 
 const REMEDY =
-  'management makes another within 5 minutes by itself, or at once when it is restarted; if it does not, its log (DIR/logs/management.log) says why';
+  'management makes another within 5 minutes, or at once after a restart; otherwise see its log (DIR/logs/management.log)';
 
 /** Its status after one, two and three of them in a row. */
 async function inRow(name: string, of: World): Promise<string[]> {

@@ -106,7 +106,7 @@ describe('sign-in', () => {
     expect([locked.status, locked.headers.get('retry-after')]).toEqual([429, '900']);
     expect(problemSchema.parse(await locked.json())).toMatchObject({
       code: 'locked_out',
-      detail: 'Too many wrong passwords came from this address. Try again in 15 minutes.',
+      detail: 'Too many wrong passwords from this address. Try again in 15 minutes.',
     });
     expect((await from('192.0.2.1', {})).status).toBe(401);
     expect((await from('192.0.2.2', ADMIN)).status).toBe(200);

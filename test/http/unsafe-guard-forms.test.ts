@@ -35,7 +35,7 @@ describe('a page that takes forms', () => {
       const response = await post({ 'content-type': type });
       expect([response.status, await response.json()]).toEqual([
         415,
-        expect.objectContaining({ code: 'media_type', detail: `A body must be ${FORM}.` }),
+        expect.objectContaining({ code: 'media_type', detail: `The request body must be ${FORM}.` }),
       ]);
     },
   );

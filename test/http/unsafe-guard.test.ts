@@ -299,7 +299,7 @@ describe('over a socket', () => {
     '%s without a body, or with an empty one, is told what is missing',
     async (method) => {
       const bare = await answerTo([`${method} /api/echo HTTP/1.1`]);
-      expect(bare.answer).toMatch(/^HTTP\/1\.1 422 .*text: is missing: give text/s);
+      expect(bare.answer).toMatch(/^HTTP\/1\.1 422 .*text: is missing: provide text/s);
       const typed = await answerTo([`${method} /api/echo HTTP/1.1`, 'Content-Type: application/json']);
       expect(typed.answer).toMatch(/^HTTP\/1\.1 422 /);
       const emptied = [`${method} /api/echo HTTP/1.1`, 'Content-Type: application/json', 'Content-Length: 0'];

@@ -137,7 +137,7 @@ describe('PUT /api/users/{id}/groups', () => {
       422,
       expect.objectContaining({
         errors: [
-          { path: 'groups.1', message: expect.stringMatching(/no group core_x/) },
+          { path: 'groups.1', message: expect.stringMatching(/group core_x does not exist/) },
           { path: 'groups.2', message: expect.stringMatching(/role/) },
         ],
       }),

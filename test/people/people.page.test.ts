@@ -175,7 +175,7 @@ describe('adding a person', () => {
     const answer = await post('/people/new', { name: 'V', username: 'VERA', new_group: 'Green', ends: 'never' });
     const html = await answer.text();
     expect(answer.status).toBe(409);
-    expect(html).toContain('The user name VERA is taken');
+    expect(html).toContain('Username VERA is already taken');
     expect(html).toMatch(/name="new_group"[^>]* value="Green"|value="Green"[^>]* name="new_group"/);
     const unknown = { name: 'W', username: 'w', groups: 'core_gone', new_group: 'Green', ends: 'never' };
     expect((await post('/people/new', unknown)).status).toBe(422);

@@ -98,7 +98,7 @@ describe('the pages of the service accounts', () => {
     expect(list).not.toContain('svc_canary');
     expect(await visitor.page(`${LIST}/${id}`)).toContain('You can&#39;t delete it here.');
     const answer = await visitor.post(`${LIST}/${id}/delete`);
-    expect([answer.status, await answer.text()]).toEqual([409, expect.stringContaining('belongs to the stack itself')]);
+    expect([answer.status, await answer.text()]).toEqual([409, expect.stringContaining('is one of Holdfast')]);
   });
 
   it('work while the core is unavailable, and say what is missing and why', async () => {

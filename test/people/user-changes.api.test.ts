@@ -297,7 +297,7 @@ describe('the last administrator', () => {
     await world.deps.identity.accounts.change(id, { isActive: false });
     expect(await patch('chief', body)).toEqual([
       409,
-      expect.objectContaining({ detail: expect.stringMatching(/^chief is the last administrator.*make another/) }),
+      expect.objectContaining({ detail: expect.stringMatching(/^chief is the last administrator.*Make another/) }),
     ]);
     await world.account({ username: 'second', groups: ['core_ROLE_ADMIN'] });
     expect((await patch('chief', body))[0]).toBe(200);

@@ -195,9 +195,9 @@ describe('POST /api/users', () => {
     ['name', { name: '' }, /empty/],
     ['name', { name: 'a\nb' }, /one line/],
     ['name', { name: 'x'.repeat(201) }, /200/],
-    ['email', { email: 'nowhere' }, /e-mail/],
-    ['email', { email: `${'x'.repeat(250)}@example.org` }, /254|e-mail/],
-    ['groups.0', { groups: ['unknown'] }, /no group core_unknown/],
+    ['email', { email: 'nowhere' }, /email/],
+    ['email', { email: `${'x'.repeat(250)}@example.org` }, /254|email/],
+    ['groups.0', { groups: ['unknown'] }, /group core_unknown does not exist/],
     ['groups.1', { groups: ['blue', 'ROLE_ADMIN'] }, /role/],
     ['groups.0', { groups: ['stack_admin'] }, /role/],
     ['groups.0', { groups: ['x,y'] }, /letters/],
@@ -222,7 +222,7 @@ describe('POST /api/users', () => {
       name: 'Second',
       email: 'a@example.org',
     });
-    expect([status, body['detail']]).toEqual([409, expect.stringMatching(/ADA is taken/)]);
+    expect([status, body['detail']]).toEqual([409, expect.stringMatching(/ADA is already taken/)]);
     expect(await world.named('ada')).toEqual(before);
     expect(await world.deps.signIns.epoch('ada')).toBe(0);
   });
@@ -246,7 +246,10 @@ describe('a creation while the provider goes away', () => {
   it('says that the account may exist, not that it does, and leaves it to a job', async () => {
     world.deps.identity.accounts.create = unavailable;
     const { status, body } = await ask('POST', '/api/users', wanted);
-    expect([status, body['detail']]).toEqual([503, expect.stringMatching(/The account may exist all the same: look/)]);
+    expect([status, body['detail']]).toEqual([
+      503,
+      expect.stringMatching(/The account may still have been created. Check/),
+    ]);
     expect(world.deps.audit.records.map(({ phase }) => phase)).toEqual(['intent']);
   });
 
@@ -263,20 +266,20 @@ describe('a creation while the provider goes away', () => {
       throw new AppError('not_found', 'There is no such group');
     };
     const { body } = await ask('POST', '/api/users', wanted);
-    expect(body['detail']).toMatch(/The account may exist all the same/);
+    expect(body['detail']).toMatch(/The account may still have been created/);
     expect(world.deps.audit.records.map(({ phase }) => phase)).toEqual(['intent']);
   });
 });
 
 describe('what is missing or of another type', () => {
   it.each([
-    ['POST', '/api/users', {}, 'username: is missing: give text; name: is missing: give text'],
+    ['POST', '/api/users', {}, 'username: is missing: provide text; name: is missing: provide text'],
     ['POST', '/api/users', [], 'the body must be a JSON object, not a list'],
     ['POST', '/api/users', { username: 'a', name: null }, 'name: must be text, not null'],
     ['POST', '/api/users', { username: 'a', name: 'A', groups: 'b' }, 'groups: must be a list, not text'],
     ['PATCH', '/api/users/2', { is_active: 'no' }, 'is_active: must be true or false, not text'],
     ['PATCH', '/api/users/2', { role: 'root' }, 'role: must be one of: none, viewer, admin'],
-    ['GET', '/api/users?page=1&page=2', undefined, 'page: must be one text, not a list, nor be given several times'],
+    ['GET', '/api/users?page=1&page=2', undefined, 'page: must be a single text, given once'],
   ])('%s %s %j is told in plain words', async (method, path, body, detail) =>
     expect(await ask(method, path, body)).toMatchObject({ status: 422, body: { detail } }),
   );

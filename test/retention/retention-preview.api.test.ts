@@ -168,9 +168,9 @@ describe('GET /api/retention/preview', () => {
     ['cot=%2B3', 'cot', 'not "+3"'],
     ['cot=1e3', 'cot', 'not "1e3"'],
     [`cot=${'9'.repeat(500)}`, 'cot', 'from 1 to 36500'],
-    ['cot=1&cot=2', 'cot', 'one text'],
+    ['cot=1&cot=2', 'cot', 'single text'],
     ['tracks=30', '', 'unknown parameter "tracks"'],
-    ['cutoff=yesterday', 'cutoff', 'must be a time as ISO 8601'],
+    ['cutoff=yesterday', 'cutoff', 'must be a time in ISO 8601'],
     ['cutoff=1969-12-31', 'cutoff', '1970 or later'],
   ])('refuses ?%s', async (query, path, words) => {
     const [status, problem] = await ask(`?${query}`);

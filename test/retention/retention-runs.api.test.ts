@@ -138,7 +138,7 @@ describe('POST /api/retention/runs', () => {
       [{ confirm_rows: -1 }, 'confirm_rows: must be 0 or more'],
       [{ confirm_rows: 1.5 }, 'confirm_rows: must be a whole number'],
       [{ confirm_rows: '9' }, 'confirm_rows: must be a number, not text'],
-      [{ cutoff: 'yesterday' }, expect.stringMatching(/^cutoff: must be a time as ISO 8601/)],
+      [{ cutoff: 'yesterday' }, expect.stringMatching(/^cutoff: must be a time in ISO 8601/)],
       [{ all: true }, 'unknown member "all"'],
     ];
     for (const [body, detail] of bodies) expect(await order(body)).toMatchObject([422, { detail }]);

@@ -238,7 +238,7 @@ describe('PUT /api/retention', () => {
     [{ policy: { cot: 36_501 } }, 'policy.cot', 'from 1 to 36500, not 36501'],
     [{ policy: { cot: '30' } }, 'policy.cot', 'from 1 to 36500, or null to keep forever, not "30"'],
     [{ policy: { cot: true } }, 'policy.cot', 'not true'],
-    [{ policy: { tracks: 1 } }, 'policy', 'there is no type "tracks"'],
+    [{ policy: { tracks: 1 } }, 'policy', 'unknown type "tracks"'],
     [{ policy: 30 }, 'policy', 'must be a JSON object'],
     [{ policy: { cot: 1 }, unit: 'days' }, '', 'unknown member "unit"'],
     [{ cron: '0 0 3 * * 1' }, 'cron', 'exactly one of day-of-month and day-of-week must be ?'],

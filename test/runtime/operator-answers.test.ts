@@ -52,7 +52,7 @@ it('refuses what is no address and what is not locked, in words', async () => {
   for (const address of ['; drop', '', '9'.repeat(1000)])
     await expect(ask({ ask: 'unlock', address })).rejects.toMatchObject({
       code: 'invalid',
-      message: expect.stringContaining(`'${address}' is no address; unlock.sh --list`),
+      message: expect.stringContaining(`'${address}' isn't an address. unlock.sh --list`),
     });
   await expect(ask({ ask: 'unlock', address: '192.0.2.9' })).rejects.toMatchObject({ code: 'not_found' });
 });

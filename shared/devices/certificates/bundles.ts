@@ -1,5 +1,5 @@
-// PKCS#12 files for phones, with the password that everybody knows. What writes them is loaded when the first one is asked
-// for: it is large, and few ask.
+// Creates PKCS#12 files for devices, with the well-known password. The large library behind it is
+// loaded on first use.
 
 import { X509Certificate } from 'node:crypto';
 import { AppError } from '@holdfast/kit/app-error';
@@ -47,7 +47,7 @@ function certificateOf(pem: string): X509Certificate {
   try {
     return new X509Certificate(pem);
   } catch (error) {
-    throw new AppError('upstream', 'A certificate cannot be read, so no bundle can be made of it.', { cause: error });
+    throw new AppError('upstream', 'A certificate cannot be read, so no bundle can be made from it.', { cause: error });
   }
 }
 

@@ -1,5 +1,5 @@
-// Private keys of certificates that Holdfast made: one file each, named by the hash alone, readable by the owner alone from
-// its first byte. A file is whole or not there.
+// Stores private keys of certificates that Holdfast made: one file each, named by the hash,
+// readable only by the owner from its first byte. A file is complete or absent.
 
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -23,7 +23,7 @@ export function clientKeyFiles(directory: string): ClientKeys {
   return {
     async keep(hash, key) {
       const file = fileOf(hash);
-      await reported(`The key of ${hash} was not kept: ${directory}`, async () => {
+      await reported(`The key of ${hash} was not stored: ${directory}`, async () => {
         await ensureOwn(directory);
         await removeLeftBehind(directory);
         await writeWhole(directory, file, textOf(key));
@@ -62,7 +62,7 @@ export function clientKeyFiles(directory: string): ClientKeys {
 
 /** Before any path is made of it. */
 function bareHash(hash: string): string {
-  if (!HASH.test(hash)) throw new AppError('invalid', 'This is no SHA-256 hash of a certificate (AA:BB:...).');
+  if (!HASH.test(hash)) throw new AppError('invalid', "This isn't a SHA-256 hash of a certificate (AA:BB:...).");
   return hash.replaceAll(':', '').toLowerCase();
 }
 
@@ -99,7 +99,7 @@ async function ensureOwn(directory: string): Promise<void> {
 /** Somebody who may write beside it must not send us elsewhere. */
 async function mustBeOwn(directory: string): Promise<{ mode: number }> {
   const found = await lstat(directory);
-  if (!found.isDirectory()) throw new FileProblem('is no directory; a symbolic link is not followed');
+  if (!found.isDirectory()) throw new FileProblem('is not a directory; a symbolic link is not followed');
   return found;
 }
 
@@ -156,7 +156,7 @@ function textOf({ keyPem, certificatePem, chainPem }: KeptKey): string {
 function contentOf(text: string): KeptKey {
   const [keyPem] = PEM_KEY.exec(text) ?? [];
   const [certificatePem, ...chainPem] = text.match(PEM_CERTIFICATE) ?? [];
-  if (keyPem === undefined || certificatePem === undefined) throw new FileProblem('holds no key with a certificate');
+  if (keyPem === undefined || certificatePem === undefined) throw new FileProblem('contains no key with a certificate');
   return {
     keyPem: `${keyPem}\n`,
     certificatePem: `${certificatePem}\n`,

@@ -1,5 +1,6 @@
-// The zip that brings a phone the connection and what it trusts: for ATAK a mission package, for iTAK the same files without
-// folders. With a client certificate, or without one for a phone that enrolls. The same input gives the same bytes.
+// Builds the zip that gives a device the connection and the CA: a mission package for ATAK, the
+// same files without folders for iTAK. With a client certificate, or without one for a device that
+// enrolls. The same input gives the same bytes.
 
 import { escapeHtml, oneLine } from '@holdfast/kit/text';
 import { USUAL_API_PORT, USUAL_ENROLLMENT_PORT } from '../links.ts';

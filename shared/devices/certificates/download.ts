@@ -1,5 +1,5 @@
-// Hands out a certificate with its key: as PKCS#12, as a data package for a phone, or as PEM. Never one that is revoked, or on
-// its way there; each download, and each refusal, is in the audit log.
+// Hands out a certificate with its key: as PKCS#12, as a data package, or as PEM. Never one that is
+// revoked or being revoked; each download and each refusal is in the audit log.
 
 import { AppError, invalid, messageOf } from '@holdfast/kit/app-error';
 import { bytesOfBase64 } from '@holdfast/kit/text';
@@ -70,8 +70,8 @@ export async function downloadCertificate(context: DownloadContext, wanted: Want
 }
 
 function mustFitTogether({ format, app, legacy }: WantedDownload): void {
-  if (app !== undefined && format !== 'data-package') throw invalid('app', 'is for format=data-package only');
-  if (legacy && format === 'pem') throw invalid('compat', 'is for PKCS#12 only, not for format=pem');
+  if (app !== undefined && format !== 'data-package') throw invalid('app', 'is only for format=data-package');
+  if (legacy && format === 'pem') throw invalid('compat', 'is only for PKCS#12, not for format=pem');
 }
 
 /** What the revocation list has said, for the audit log; throws `forbidden`. */
@@ -92,7 +92,7 @@ function allowWhenCrlUnreadable(error: unknown): { unreadable: string } {
 }
 
 function revoked(file: string): AppError {
-  return new AppError('forbidden', `${file} is revoked, or about to be: it is not handed out any more.`);
+  return new AppError('forbidden', `${file} is revoked or being revoked, so it can no longer be downloaded.`);
 }
 
 /** A token that may not do everything must not get the key of somebody who may. */
@@ -104,7 +104,7 @@ async function mustMayTake(context: DownloadContext, username: string): Promise<
   if (owner?.kind !== 'person')
     throw new AppError(
       'forbidden',
-      `This token has the scope ${scope}: it may not take this key. Use one of the scope admin.`,
+      `This token has the scope ${scope}: it cannot download this key. Use a token of the scope admin.`,
     );
   mustBeAllowed(context, owner);
 }
@@ -114,21 +114,21 @@ function mustHaveKey({ certificate, shown }: FoundCertificate): void {
   if (isOwnCertificate(certificate))
     throw new AppError(
       'conflict',
-      `${file} is the certificate by which Holdfast itself uses the core: it is not handed out here. Its file is ${file} in certs/files below CORE_DATA_DIR; for a program of your own make a service account (POST /api/service-accounts).`,
+      `Holdfast itself uses the certificate ${file} for the core, so it can't be downloaded here. Its file is ${file} in certs/files below CORE_DATA_DIR. For your own program, create a service account (POST /api/service-accounts).`,
     );
-  if (state === 'expired') throw new AppError('conflict', `${file} ended at ${end}: issue another one.`);
+  if (state === 'expired') throw new AppError('conflict', `${file} expired at ${end}. Issue another certificate.`);
   if (downloadable) return;
   if (name !== null) throw withoutKey(file);
   throw new AppError(
     'conflict',
-    `${file} was not made here: whoever enrolled has the only key. Issue another one with POST /api/ops/certs.`,
+    `${file} was not made here: only the enrolled device has its key. Issue another certificate with POST /api/ops/certs.`,
   );
 }
 
 function withoutKey(file: string): AppError {
   return new AppError(
     'conflict',
-    `No key is kept for ${file}: it can be downloaded no more. Revoke it, and issue another one of that name; KEEP_CLIENT_KEYS says whether keys are kept.`,
+    `The key of ${file} is not stored, so it can no longer be downloaded. Revoke it and issue another certificate of that name. KEEP_CLIENT_KEYS decides whether keys are kept.`,
   );
 }
 

@@ -1,4 +1,4 @@
-// Which certificate a `{file}` in a path means, as the records say.
+// Finds the certificate that a `{file}` in a path means, according to the records.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { API_ACCOUNT, isSameUser } from '@holdfast/kit/names';

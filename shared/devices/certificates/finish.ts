@@ -1,5 +1,5 @@
-// Finishes what a process had begun with a certificate when it died. What is noted in the book goes on by itself; a
-// certificate whose key nobody holds is revoked.
+// Finishes certificate work after its process died. Recorded work continues; a certificate without
+// a stored key is revoked.
 
 import { z } from 'zod';
 import { isSameUser } from '@holdfast/kit/names';
@@ -19,7 +19,7 @@ const CLOCKS_DIFFER_MS = 60_000;
 const FINISHES: Record<string, Finish<RevocationDeps>> = {
   'certificate.revoke': finishRevoke,
   'certificate.issue': finishIssue,
-  'canary.run': async () => failed('not finished; what it left behind is revoked by the next one'),
+  'canary.run': async () => failed('not finished; the next canary revokes its certificate'),
 };
 
 export const INTERRUPTED_CERTIFICATES: InterruptedWork<RevocationDeps> = {
@@ -39,7 +39,7 @@ async function finishRevoke(deps: RevocationDeps, { target }: OpenIntent, detail
   const certificate = made ?? (await deps.core.certificate(hash));
   if (certificate === undefined) return failed('not done: the core has no such certificate');
   if (!isSameUser(certificate.username, target) || isOwnCertificate(certificate))
-    return failed(`not done: it is no certificate of ${target} that may be revoked`);
+    return failed(`not done: it isn't a certificate of ${target} that can be revoked`);
   await noteAsRevoking(deps, [certificate], deps.now().toISOString());
   return { result: 'ok', detail: { state: 'revoking' } };
 }

@@ -1,5 +1,6 @@
-// Issues a certificate under a name to a person: at the core, with a key of ours. Whatever goes wrong, there is nothing, a
-// complete certificate, or one that is to be revoked; what a crash leaves behind is found by its intent.
+// Issues a named certificate to a person, with a key of ours that the core signs. After a failure
+// there is nothing, a complete certificate, or one that is being revoked; a crash is found by its
+// intent.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
@@ -105,7 +106,7 @@ export async function makeOrBegin(
 }
 
 const MAYBE_SIGNED =
-  'The core may have signed it all the same: a certificate whose key nobody has is revoked within minutes; the audit log says what became of it.';
+  'The core may still have signed it. A certificate without a stored key is revoked within minutes; the audit log shows the result.';
 
 /** It is nobody's until all of this is right. */
 async function orAbandoned<T>(
@@ -131,7 +132,7 @@ function mustFit(wanted: WantedCertificate): void {
   const { username, name } = wanted;
   if (!NAME.test(name)) throw invalid('name', 'must be 1 to 64 letters, digits, dots, underscores or hyphens');
   if (nameKey(username).startsWith(OF_SERVICES))
-    throw misfit(wanted, 'is a service account: use /api/service-accounts, which issues its only one');
+    throw misfit(wanted, 'is a service account: use /api/service-accounts, which issues its only certificate');
 }
 
 function misfit({ username, own = false }: WantedCertificate, fault: string): AppError {
@@ -142,26 +143,26 @@ async function personNamed(deps: IssueDeps, wanted: WantedCertificate): Promise<
   const { own = false } = wanted;
   const found = await deps.identity.accounts.named(wanted.username);
   const isFound = found !== undefined && (own ? found.kind === 'person' : !isHidden(found, deps));
-  if (!isFound) throw misfit(wanted, 'is no user; GET /api/users lists them');
+  if (!isFound) throw misfit(wanted, 'is not a user; GET /api/users lists them');
   const { username } = found;
   const file = certificateFile({ hash: '', username, clientUid: '' }, { username, name: 'x' });
   if (readCertificateReference(file) !== undefined) return found;
   throw misfit(
     wanted,
-    'has other characters than letters, digits, dots, underscores and hyphens, so no file can be named for it; a device can enroll',
+    'contains characters other than letters, digits, dots, underscores and hyphens, so no file can be named after it; a device can still enroll',
   );
 }
 
 function mustBeOpen({ now }: IssueDeps, account: Account | undefined): asserts account is Account {
-  if (account === undefined) throw new AppError('conflict', 'The user was deleted at this moment.');
+  if (account === undefined) throw new AppError('conflict', 'The user was just deleted.');
   const { username, isActive, attributes } = account;
   if (!isActive)
-    throw new AppError('conflict', `${username} is inactive: activate the user before a certificate is issued.`);
+    throw new AppError('conflict', `${username} is inactive. Reactivate the user before you issue a certificate.`);
   const expires = appExpiresOf(attributes);
   if (expires === null || expires * 1000 > now().getTime()) return;
   throw new AppError(
     'conflict',
-    `${username} has expired (${isoOfSeconds(expires)}): give the user another expires_at, or null for none.`,
+    `${username} has expired (${isoOfSeconds(expires)}). Give the user another expires_at, or null for never.`,
   );
 }
 
@@ -176,7 +177,7 @@ function mustBeFree({ username }: Account, active: readonly CertificateView[], n
   if (taken === undefined) return;
   throw new AppError(
     'conflict',
-    `${username} has a certificate ${name} (${taken.file}): choose another name, or revoke that one.`,
+    `${username} already has a certificate ${name} (${taken.file}). Choose another name, or revoke that one.`,
   );
 }
 
@@ -186,7 +187,7 @@ function mustHaveRoom({ username }: Account, active: readonly CertificateView[])
   if (count < MAX_OWN) return;
   throw new AppError(
     'conflict',
-    `${username} has ${count} certificates in force that were made here, and people issue themselves no more than ${MAX_OWN}: revoke one (POST /api/me/certs/{file}/revoke), or ask an administrator to issue it.`,
+    `${username} has ${count} valid certificates made here, and the limit for issuing to yourself is ${MAX_OWN}. Revoke one (POST /api/me/certs/{file}/revoke), or ask an administrator to issue it.`,
   );
 }
 

@@ -1,4 +1,5 @@
-// A page of the core's certificates, by user and newest first. Only what the page needs is asked of the identity provider.
+// Lists a page of the core's certificates, by user and newest first. It asks the identity provider
+// only for that page.
 
 import type { Page, Paging } from '@holdfast/kit/json';
 import { CANARY_ACCOUNT, isSameUser, nameKey } from '@holdfast/kit/names';

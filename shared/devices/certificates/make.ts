@@ -1,5 +1,6 @@
-// Makes a certificate: a key of our own that the core signs for, kept if keys are kept, and written into the book. What
-// is in the book is complete; a certificate that is not in it has no key anywhere, and opens nothing for anybody.
+// Makes a certificate: the core signs a key of ours, which is stored if keys are kept and recorded
+// in our database. A recorded certificate is complete; an unrecorded one has no key and opens
+// nothing.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { ClientKeys, CoreEnrollment, KeptKey } from '../../core/devices/port.ts';

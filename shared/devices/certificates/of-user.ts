@@ -1,4 +1,4 @@
-// The certificates of one user, also while the core is away.
+// Lists the certificates of one user, even while the core is unavailable.
 
 import { isSameUser, nameKey } from '@holdfast/kit/names';
 import type { ClientKeys } from '../../core/devices/port.ts';

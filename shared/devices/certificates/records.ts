@@ -1,4 +1,4 @@
-// What Holdfast knows of certificates, as rows of our own database.
+// Stores Holdfast's own certificate records as rows of our own database.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import { nameKey } from '@holdfast/kit/names';

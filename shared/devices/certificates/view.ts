@@ -1,5 +1,5 @@
-// How a certificate is shown, from what the core has recorded, what Holdfast made, and what is known of its
-// revocation. It belongs to a user by the name in the record, never by the name of a file.
+// Displays a certificate from the core's record, Holdfast's record and the state of its revocation.
+// Its owner is the name in the record, never the name of a file.
 
 import { DAY_MS } from '@holdfast/kit/time';
 import type { CoreCertificate } from '../../core/port.ts';

@@ -1,5 +1,5 @@
-// Reading certificates while the core is away: what Holdfast has written down of them stands in, and it is said that these are
-// not all.
+// Reads certificates while the core is unavailable: Holdfast's own records stand in, with a note
+// that they may be incomplete.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Core, CoreCertificate } from '../../core/port.ts';

@@ -1,4 +1,5 @@
-// Who is connected to the stream, as everybody sees it, and how a connection is ended, also for good. The stack's own connections are not shown.
+// Lists connected clients, and disconnects them, also permanently. The stack's own connections are
+// hidden.
 
 import { AppError } from '@holdfast/kit/app-error';
 import {
@@ -95,7 +96,7 @@ function byCallsign(one: ConnectedClient, other: ConnectedClient): number {
 function notConnected(uid: string): AppError {
   return new AppError(
     'not_found',
-    `There is no connected client with the uid ${JSON.stringify(uid)}; GET /api/clients lists them.`,
+    `There is no connected client with the uid ${JSON.stringify(uid)}. GET /api/clients lists them.`,
   );
 }
 

@@ -1,5 +1,6 @@
-// Goes the way of a device from one end to the other: an account that binds and has its group, a certificate, two connections,
-// one CoT event that comes out and is stored. It stops at the first stage that fails, and leaves nothing but that event.
+// Checks the whole path of a device: an account that binds and has its group, a certificate, two
+// connections, and one CoT event that arrives and is stored. It stops at the first stage that
+// fails, and leaves nothing but that event.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Directory, DirectoryEntry } from '@holdfast/kit/directory';
@@ -51,7 +52,7 @@ export interface StageResult {
   stage: ProbeStage;
   ok: boolean;
   milliseconds: number;
-  /** What is wrong and what to do, in sentences; null when nothing is. */
+  /** The problem and the remedy, as sentences; null when there is none. */
   problem: string | null;
 }
 
@@ -77,7 +78,7 @@ const STORE_LOOK_EVERY_MS = 200;
 
 /** Nobody can issue one by hand: the account is the stack's own. */
 const ANOTHER_CERTIFICATE =
-  'management makes another within 5 minutes by itself, or at once when it is restarted; if it does not, its log (DIR/logs/management.log) says why';
+  'management makes another within 5 minutes, or at once after a restart; otherwise see its log (DIR/logs/management.log)';
 
 /** The stages that were tried, in their order; only the last one can have failed. */
 export async function runProbe(deps: ProbeDeps): Promise<StageResult[]> {
@@ -105,7 +106,7 @@ export async function runProbe(deps: ProbeDeps): Promise<StageResult[]> {
     const met = await deps.coreDevices.connect(hash);
     if ('refused' in met)
       throw new Error(
-        `${PROBE_ACCOUNT} is not let in on the stream: ${met.refused}. Remedy: see the module core; if the certificate of ${PROBE_ACCOUNT} was revoked, ${ANOTHER_CERTIFICATE}.`,
+        `The stream refused ${PROBE_ACCOUNT}: ${met.refused}. Remedy: see the module core; if the certificate of ${PROBE_ACCOUNT} was revoked, ${ANOTHER_CERTIFICATE}.`,
       );
     // One that comes too late to be used is closed as well.
     if (results.some(({ ok }) => !ok)) await deps.coreDevices.close(met.connection);
@@ -150,9 +151,9 @@ async function both<T>(one: Promise<T>, other: Promise<T>): Promise<[T, T]> {
 async function accountOf({ identity }: ProbeDeps): Promise<Account> {
   const account = await identity.accounts.named(PROBE_ACCOUNT);
   if (account === undefined)
-    throw new Error(`The provider has no account ${PROBE_ACCOUNT}. Remedy: restart management, which makes it.`);
+    throw new Error(`The provider has no account ${PROBE_ACCOUNT}. Remedy: restart management, which creates it.`);
   if (!account.isActive)
-    throw new Error(`The account ${PROBE_ACCOUNT} is not active. Remedy: activate it at the provider.`);
+    throw new Error(`The account ${PROBE_ACCOUNT} is not active. Remedy: reactivate it at the provider.`);
   return account;
 }
 
@@ -162,7 +163,7 @@ async function boundEntry(deps: ProbeDeps, account: Account): Promise<DirectoryE
   );
   if (entry === undefined)
     throw new Error(
-      `The directory refuses ${PROBE_ACCOUNT} with an app password that the provider has just made. Remedy: restart the directory, and see that it is connected to the provider.`,
+      `The directory refuses ${PROBE_ACCOUNT} with a new app password of the provider. Remedy: restart the directory, and check that it is connected to the provider.`,
     );
   return entry;
 }
@@ -172,7 +173,7 @@ function checkGroups({ groups }: DirectoryEntry): void {
   if (groups.some((name) => nameKey(name) === nameKey(PROBE_GROUP))) return;
   const shown = groups.length === 0 ? 'shows no groups' : `does not show the group ${PROBE_GROUP}`;
   throw new Error(
-    `The directory lets ${PROBE_ACCOUNT} in but ${shown} of it: people would connect and hear nobody. Remedy: restart management, which gives ${PROBE_ACCOUNT} its group again, and the directory, which may have come up before its provider.`,
+    `The directory accepts ${PROBE_ACCOUNT} but ${shown}, so people would connect and receive nothing. Remedy: restart management, which adds ${PROBE_ACCOUNT} to its group again, and the directory, which may have started before its provider.`,
   );
 }
 
@@ -191,7 +192,7 @@ async function certificateOf({ certificateStore, clientKeys, now }: ProbeDeps): 
   if (good.length === 0) throw missing(`Every certificate of ${PROBE_ACCOUNT} has expired or was revoked`);
   const kept = new Set(await clientKeys.kept(good.map(({ hash }) => hash)));
   const found = good.find(({ hash }) => kept.has(hash));
-  if (found === undefined) throw missing(`No key is kept of any certificate of ${PROBE_ACCOUNT}`);
+  if (found === undefined) throw missing(`No key is stored for any certificate of ${PROBE_ACCOUNT}`);
   return found;
 }
 
@@ -199,7 +200,7 @@ async function receive({ coreDevices }: ProbeDeps, connection: string, uid: stri
   const came = await coreDevices.received(connection, uid, RECEIVE_WITHIN_MS);
   if (came === undefined)
     throw new Error(
-      `An event that ${PROBE_ACCOUNT} sent did not come out at its other connection. Remedy: restart the core, and see in its log whether it reads the groups of the directory and keeps up.`,
+      `An event that ${PROBE_ACCOUNT} sent did not arrive at its other connection. Remedy: restart the core, and check in its log that it reads the groups of the directory and keeps up.`,
     );
 }
 
@@ -211,7 +212,7 @@ async function findStored({ coreDatabase }: ProbeDeps, uid: string): Promise<voi
     await new Promise((over) => setTimeout(over, STORE_LOOK_EVERY_MS));
   } while (performance.now() < until);
   throw new Error(
-    `An event that ${PROBE_ACCOUNT} sent came out but is not in the table cot_router after ${STORE_WITHIN_MS / 1000} s: positions and messages are being lost for the history. Remedy: read the log of the core for failed inserts, check that its role martiuser may insert into cot_router, and see database and disk.`,
+    `An event that ${PROBE_ACCOUNT} sent arrived but is not in the table cot_router after ${STORE_WITHIN_MS / 1000} s: history is losing positions and messages. Remedy: read the log of the core for failed inserts, check that its role martiuser can insert into cot_router, and check database and disk.`,
   );
 }
 
@@ -222,7 +223,7 @@ async function within<T>(ms: number, name: ProbeStage, work: Promise<T>): Promis
     () =>
       reject(
         new Error(
-          `${NAMES[name]} took longer than ${Math.round(ms / 100) / 10} s. Remedy: see identity, core and disk.`,
+          `${NAMES[name]} took longer than ${Math.round(ms / 100) / 10} s. Remedy: check identity, core and disk.`,
         ),
       ),
     ms,

@@ -1,5 +1,6 @@
-// Connections that the core server's messaging log tells of and its list of clients does not: devices that came while the
-// directory did not answer. They stay without a name, without channels and unseen until they connect again.
+// Finds connections that the core's messaging log has but its client list lacks: devices that
+// connected while the directory did not answer. They stay nameless, without channels and invisible
+// until they reconnect.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Directory } from '@holdfast/kit/directory';

@@ -1,5 +1,6 @@
-// Whether a phone finds the enrollment port: the name, the port, and the certificate that it shows, looked at from here. Behind a
-// router that does not lead its own address back inside, the port is looked at where Holdfast itself enrolls.
+// Checks that a device can reach the enrollment port: the name, the port and its certificate, as
+// seen from here. Behind a router that does not route its own address back inside, the port is
+// checked where Holdfast itself enrolls.
 
 import { isIpAddress, isLoopbackHost, normalAddress, urlHost } from '@holdfast/kit/addresses';
 import type { HostNames, TlsEndpoint, TlsEndpoints, TlsState } from '../../host/port.ts';
@@ -20,8 +21,8 @@ export interface ReachDeps {
 
 /** The inspection of an endpoint takes up to 5 s. */
 const WITHIN_MS = 6_000;
-const SET_ADDRESS = 'Set SERVER_ADDRESS to the name or address that phones use, and restart.';
-const LOOK_AGAIN = 'Ask again in a moment; GET /api/health/dns and GET /api/health/tls say how it stands with both.';
+const SET_ADDRESS = 'Set SERVER_ADDRESS to the name or address that devices use, and restart.';
+const LOOK_AGAIN = 'Check again in a moment. GET /api/health/dns and GET /api/health/tls show the state of both.';
 
 interface Sights {
   addresses: Attempted<Addresses>;
@@ -52,7 +53,11 @@ export async function checkReach(deps: ReachDeps, packageHint: string): Promise<
   if (host === undefined) {
     const because = 'SERVER_ADDRESS is not set';
     return [
-      { stage: 'name', milliseconds: 0, ...wrong(`${because}: a phone does not know where to go.`, SET_ADDRESS) },
+      {
+        stage: 'name',
+        milliseconds: 0,
+        ...wrong(`${because}, so a device does not know where to connect.`, SET_ADDRESS),
+      },
       notTried('port', because, SET_ADDRESS),
       notTried('chain', because, SET_ADDRESS),
     ];
@@ -63,7 +68,7 @@ export async function checkReach(deps: ReachDeps, packageHint: string): Promise<
   const seen = isHidden && sights.inside !== undefined ? sights.inside : sights.own;
   // In containers the public name was asked for inside, so that the certificate is the one that phones see.
   const byName = isHidden ? sights.insidePlain : undefined;
-  const where = byName === undefined ? 'at CORE_ENROLLMENT_URL' : 'inside of the stack';
+  const where = byName === undefined ? 'at CORE_ENROLLMENT_URL' : 'inside the stack';
   return [
     checkOf('name', sights.addresses, LOOK_AGAIN, (addresses) =>
       judgeName(host, addresses, trustedState(sights.own), byName !== undefined),
@@ -141,25 +146,25 @@ function judgeName(host: string, { all, foreign, error }: Addresses, isOurs: boo
   const onlyHere = all.length > 0 && all.every(isLoopbackHost);
   const notes = onlyHere
     ? [
-        `${host} leads to this machine alone: phones need a SERVER_ADDRESS that they can reach, and --listen with the embedded stack.`,
+        `${host} leads only to this machine itself. Devices need a SERVER_ADDRESS that they can reach, and --listen with the embedded stack.`,
       ]
     : [];
-  if (isIpAddress(host)) return well(`SERVER_ADDRESS is the address ${host}: there is no name to resolve.`, notes);
+  if (isIpAddress(host)) return well(`SERVER_ADDRESS is the address ${host}, so there is no name to resolve.`, notes);
   if (all.length === 0)
     return wrong(
-      `${host} has no address (${error ?? 'none was found'}): a phone does not find it.`,
-      'Correct SERVER_ADDRESS, or the record where the DNS of the domain is kept.',
+      `${host} has no address (${error ?? 'none was found'}), so a device cannot find it.`,
+      'Correct SERVER_ADDRESS, or the DNS record of the domain.',
     );
   if (foreign.length === 0) return well(`${host} leads to this machine (${all.join(', ')}).`, notes);
   if (isGuess)
     return well(`${host} leads to ${all.join(', ')}.`, [
-      `Whether ${all.join(', ')} is this machine cannot be seen from inside of a container. If it is, name it in PUBLIC_ADDRESSES.`,
+      `A container cannot see whether ${all.join(', ')} is this machine. If it is, add it to PUBLIC_ADDRESSES.`,
     ]);
   // Whoever shows a certificate for this name that we trust is meant.
-  if (isOurs) return well(`${host} leads to ${all.join(', ')}, where a certificate for it is shown.`);
+  if (isOurs) return well(`${host} leads to ${all.join(', ')}, which presents a certificate for it.`);
   return wrong(
-    `${host} leads to ${foreign.join(', ')}, which is none of this machine's addresses.`,
-    'Correct the DNS record, or name the address in PUBLIC_ADDRESSES if a router translates it to this machine, and restart.',
+    `${host} leads to ${foreign.join(', ')}, which is not an address of this machine.`,
+    'Correct the DNS record. If a router translates the address to this machine, add it to PUBLIC_ADDRESSES and restart.',
   );
 }
 
@@ -167,14 +172,14 @@ function judgeName(host: string, { all, foreign, error }: Addresses, isOurs: boo
 function judgePort(place: string, host: string, { reachable, error }: TlsState, seenAt: string | undefined): Found {
   if (reachable) return well(`The enrollment port answers at ${place}.`);
   const says = `${host} ${error ?? 'does not answer'}`;
-  if (seenAt === undefined) return wrong(`Nothing enrolls at ${place}: ${says}.`, portRemedy(place));
+  if (seenAt === undefined) return wrong(`Couldn't enroll at ${place}: ${says}.`, portRemedy(place));
   return well(`The enrollment port answers ${seenAt}; from here, ${says}.`, [
-    `${place} cannot be reached from this machine. Behind a router that is usual; whether it can be from outside only a phone or a computer in another network can tell: openssl s_client -connect ${place} </dev/null`,
+    `${place} cannot be reached from this machine, which is usual behind a router. Test it from a device or computer in another network: openssl s_client -connect ${place} </dev/null`,
   ]);
 }
 
 function portRemedy(place: string): string {
-  return `See that the core runs (GET /api/health/tls, GET /api/health), that it listens on the address of SERVER_ADDRESS (--listen with the embedded stack), that firewall and router let ${place} through, and that CORE_ENROLLMENT_PORT is right.`;
+  return `Check that the core runs (GET /api/health/tls, GET /api/health) and listens on the address of SERVER_ADDRESS (--listen with the embedded stack). Check that firewall and router allow ${place}, and that CORE_ENROLLMENT_PORT is right.`;
 }
 
 interface ChainSight {
@@ -192,17 +197,19 @@ function judgeChain({ host, state, plain, isHidden, packageHint }: ChainSight): 
   const isOtherNameOnly = isHidden && /^is issued to [^;]*$/.test(error);
   if (!trusted && !isOtherNameOnly)
     return wrong(
-      `The certificate of the enrollment port will not do: it ${error}.`,
-      'GET /api/health/tls names the steps: renew it, make it out to SERVER_ADDRESS, or have it signed by the CA of this core. The embedded stack does so when it is started again.',
+      `The certificate of the enrollment port is not usable: it ${error}.`,
+      'GET /api/health/tls names the steps: renew it, issue it to SERVER_ADDRESS, or have the CA of this core sign it. A restart of the embedded stack does this.',
     );
-  const open = `Phones do not know the CA of this stack by themselves: open the data package on the phone first, then the link (${packageHint}).`;
+  const open = `Devices do not trust the CA of this stack yet: open the data package on the device first, then the link (${packageHint}).`;
   if (isHidden)
     return well('The certificate was seen at CORE_ENROLLMENT_URL and is valid.', [
-      `Whether it is made out to ${host} was not seen. ${open}`,
+      `Its name could not be compared with ${host}. ${open}`,
     ]);
   if (plain)
-    return well(`The certificate is valid, made out to ${host}, and publicly trusted: phones trust it by themselves.`);
-  return well(`The certificate is valid and made out to ${host}; the CA of this stack has signed it.`, [open]);
+    return well(
+      `The certificate is valid, issued to ${host}, and publicly trusted: devices accept it without further steps.`,
+    );
+  return well(`The certificate is valid, issued to ${host}, and signed by the CA of this stack.`, [open]);
 }
 
 function isReached(sight: Attempted<TlsState> | undefined): boolean {

@@ -1,5 +1,5 @@
-// One check of the diagnosis of an enrollment: a sentence, a remedy where it fails, and how long it took. What cannot be checked
-// is said, and is never ok.
+// Runs one check of an enrollment diagnosis: a sentence, a remedy if it fails, and its duration. A
+// check that cannot run is reported, and is never ok.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 
@@ -44,7 +44,7 @@ export async function attempted<T>(withinMs: number, work: () => Promise<T>): Pr
   try {
     got = { value: await Promise.race([work(), late]) };
   } catch (error) {
-    const text = error instanceof AppError ? messageOf(error) : 'Something failed within Holdfast; its log says more';
+    const text = error instanceof AppError ? messageOf(error) : 'Something failed within Holdfast; see its log';
     got = { problem: text.replace(/\.$/, '') };
   } finally {
     clearTimeout(timer);
@@ -59,10 +59,10 @@ export function checkOf<T>(
   remedy: string,
   judge: (value: T) => Found,
 ): Check {
-  const found = 'value' in got ? judge(got.value) : wrong(`This could not be checked: ${got.problem}.`, remedy);
+  const found = 'value' in got ? judge(got.value) : wrong(`Couldn't check this: ${got.problem}.`, remedy);
   return { stage, milliseconds, ...found };
 }
 
 export function notTried(stage: EnrollmentStage, because: string, remedy: string): Check {
-  return { stage, milliseconds: 0, ...wrong(`This was not tried: ${because}.`, remedy) };
+  return { stage, milliseconds: 0, ...wrong(`Not checked: ${because}.`, remedy) };
 }

@@ -1,5 +1,6 @@
-// Why an enrollment would fail now: from the account to the signing of a certificate, each stage with a sentence and a remedy. The
-// first that fails is the verdict. Nothing is changed by looking, and no secret is in any answer.
+// Diagnoses why an enrollment would fail now, from the account to the signing of a certificate;
+// each stage has a sentence and a remedy. The first failure is the verdict. It changes nothing and
+// reveals no secret.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
@@ -56,7 +57,7 @@ export interface Diagnosis {
 
 /** Together they stay below ten seconds: the first, then the second, in which the next two are. */
 const WITHIN = { token: 3_000, turn: 6_500, bind: 3_000, signing: 3_000, attempts: 5_000 } as const;
-const ASK_AGAIN = 'See GET /api/health/identity, and ask again when all answer.';
+const ASK_AGAIN = 'Check GET /api/health/identity, and try again when all services answer.';
 
 /** `issueAt`: where whoever asks may have it issued. */
 export async function diagnoseEnrollment(
@@ -92,15 +93,15 @@ function checkAccount({ now }: DiagnosisDeps, { id, username, isActive, attribut
   if (expires !== null && expires * 1000 <= now().getTime())
     return ofAccount(
       wrong(
-        `${username} has expired (${isoOfSeconds(expires)}): nothing lets this user in.`,
-        `An administrator gives a new expires_at, or null for none, with is_active true (${path}).`,
+        `${username} has expired (${isoOfSeconds(expires)}) and has no access.`,
+        `Ask an administrator to set a new expires_at, or null for never, with is_active true (${path}).`,
       ),
     );
   if (!isActive)
     return ofAccount(
       wrong(
-        `${username} is not active: nothing lets this user in.`,
-        `An administrator activates the user (${path} with is_active true).`,
+        `${username} is not active and has no access.`,
+        `Ask an administrator to reactivate the user (${path} with is_active true).`,
       ),
     );
   return ofAccount(well(`${username} is active${expires === null ? '' : ` until ${isoOfSeconds(expires)}`}.`));
@@ -117,7 +118,7 @@ async function checkToken(
   account: Account,
   issue: string,
 ): Promise<{ token: TokenState; checks: Check[] }> {
-  const remedy = `Issue it anew: ${issue}, and scan the new code.`;
+  const remedy = `Issue a new code: ${issue}, and scan it.`;
   const status = await attempted(WITHIN.token, async () => {
     const [kept, { fingerprint }] = await Promise.all([
       keptEnrollment(deps, account),
@@ -129,7 +130,7 @@ async function checkToken(
   const token = 'value' in status.got ? status.got.value : { state: 'unknown' as const };
   if (token.state === 'valid' && token.row !== undefined)
     return { token, checks: [check, ...(await tryToken(deps, account, token.row, remedy))] };
-  const because = token.state === 'unknown' ? 'it is not known whether there is a token' : 'there is no valid token';
+  const because = token.state === 'unknown' ? 'the enrollment could not be read' : 'there is no valid enrollment';
   const others = (['bind', 'groups', 'signing'] as const).map((stage) =>
     notTried(stage, because, check.remedy ?? remedy),
   );
@@ -155,14 +156,14 @@ function stateOf(
 }
 
 function judgeToken({ state, row, fingerprint }: TokenState & { fingerprint: string }, remedy: string): Found {
-  if (state === 'valid') return well(`There is an enrollment; it is good until ${row?.expiresAt}.`);
-  if (state === 'expired') return wrong(`The enrollment ended at ${row?.expiresAt}.`, remedy);
+  if (state === 'valid') return well(`The enrollment is valid until ${row?.expiresAt}.`);
+  if (state === 'expired') return wrong(`The enrollment expired at ${row?.expiresAt}.`, remedy);
   if (state === 'stale')
     return wrong(
-      `The CA of the core is another one than when this was issued (${begin(row?.caFingerprint)} then, ${begin(fingerprint)} now): a phone that has opened the old data package trusts the wrong one.`,
-      `${remedy} Open the new data package on the phone first.`,
+      `The CA of the core has changed since this was issued (${begin(row?.caFingerprint)} then, ${begin(fingerprint)} now): a device with the old data package trusts the wrong CA.`,
+      `${remedy} Open the new data package on the device first.`,
     );
-  return wrong('There is no enrollment: none was issued, or it was taken back.', remedy);
+  return wrong('There is no enrollment: none was issued, or it was canceled.', remedy);
 }
 
 /** Of a fingerprint, as much as a person compares. */
@@ -207,7 +208,7 @@ async function tryInTurn(
   const groups = checkOf('groups', entry, ASK_AGAIN, (found) => judgeGroups(deps, account, found, bind.detail));
   if (!bind.ok || password === undefined) {
     // A wrong password there counts against our own address.
-    const because = 'the directory did not take the app password';
+    const because = 'the directory did not accept the app password';
     return [bind, groups, notTried('signing', because, bind.remedy ?? remedy)].map(withoutSecret(password));
   }
   const key = password;
@@ -217,10 +218,10 @@ async function tryInTurn(
 }
 
 function judgeBind(username: string, entry: DirectoryEntry | undefined, remedy: string): Found {
-  if (entry !== undefined) return well(`The directory lets ${username} in with the app password.`);
+  if (entry !== undefined) return well(`The directory accepts ${username} with the app password.`);
   return wrong(
-    `The directory does not let ${username} in with the app password.`,
-    `Directories keep what they know for up to half a minute: ask again then. If it stays so, take it back (DELETE) and begin anew. ${remedy}`,
+    `The directory does not accept ${username} with the app password.`,
+    `Directories cache data for up to half a minute: try again after that. If it persists, cancel the enrollment (DELETE) and start over. ${remedy}`,
   );
 }
 
@@ -231,24 +232,24 @@ function judgeGroups(
   whyNotIn: string,
 ): Found {
   const { id, username } = account;
-  if (entry === undefined) return wrong(`This was not tried: ${whyNotIn}`, 'First see to the bind.');
+  if (entry === undefined) return wrong(`Not checked: ${whyNotIn}`, 'Solve the bind first.');
   const shown = entry.groups.filter((name) => isChannel(name, roleGroupsOf(deps)));
   const given = channelsOf(account, deps).map(({ name }) => name);
   const lost = given.filter((name) => !shown.includes(name));
   if (given.length === 0 && shown.length === 0)
     return well(`${username} is in no channel.`, [
-      `${username} is in no group: the device connects, but it receives nothing and reaches nobody. Add a group (PUT /api/users/${id}/groups).`,
+      `${username} is in no group: the device connects, but it neither receives nor reaches anyone. Add a group (PUT /api/users/${id}/groups).`,
     ]);
   if (shown.length === 0)
     return wrong(
       `The directory shows none of the channels of ${username} (${given.join(', ')}): the device would connect and receive nothing.`,
-      'Directories keep what they know for up to half a minute: ask again then. If it stays so, GET /api/health/identity says what the directory lacks.',
+      'Directories cache data for up to half a minute: try again after that. If it persists, see GET /api/health/identity.',
     );
   const notes = lost.length === 0 ? [] : [`The directory does not show ${lost.join(', ')} yet.`];
   return well(`The directory shows the channels ${shown.toSorted().join(', ')}.`, notes);
 }
 
-const SIGNING_REMEDY = 'See GET /api/health, and the log of the core.';
+const SIGNING_REMEDY = 'Check GET /api/health and the log of the core.';
 
 async function askRules(
   { coreEnrollment, certificateStore }: DiagnosisDeps,
@@ -261,14 +262,14 @@ async function askRules(
     const canary = await certificateStore.lastCanary();
     if (canary?.signed === false)
       return wrong(
-        `The core lets ${username} in, but it did not sign a test certificate at ${canary.at}: ${canary.problem ?? ''}`,
+        `The core accepts ${username}, but it did not sign a test certificate at ${canary.at}: ${canary.problem ?? ''}`,
         'Read the log of the core (takserver-api.log). Holdfast requests a test certificate every minute until one is signed.',
       );
     const proof =
       canary === undefined
         ? 'It has not signed a test certificate yet.'
         : `It signed a test certificate at ${canary.at}.`;
-    return well(`The core lets ${username} in and asks for ${names.join(', ')}. ${proof}`);
+    return well(`The core accepts ${username} and asks for ${names.join(', ')}. ${proof}`);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     const { code } = error;
@@ -276,15 +277,15 @@ async function askRules(
     if (code === 'locked_out' || /\b429\b|too many/i.test(says))
       return wrong(
         `The core has locked an address after too many wrong passwords: ${says}.`,
-        'Wait a quarter of an hour. A phone behind the same router has the same address; see that no device goes on with an old password.',
+        'Wait 15 minutes. Devices behind the same router share the address, so check that none keeps trying an old password.',
       );
     if (code === 'forbidden')
       return wrong(
-        `The core does not let ${username} in, though the directory does: ${says}.`,
+        `The core does not accept ${username}, though the directory does: ${says}.`,
         'Compare the LDAP settings of the core (CoreConfig.xml, auth) with those of Holdfast, and read the log of the core.',
       );
-    if (code === 'unavailable') return wrong(`The core signs nothing now: ${says}.`, SIGNING_REMEDY);
-    return wrong(`The core cannot say how it signs: ${says}.`, SIGNING_REMEDY);
+    if (code === 'unavailable') return wrong(`The core is not signing certificates: ${says}.`, SIGNING_REMEDY);
+    return wrong(`The core did not report its signing rules: ${says}.`, SIGNING_REMEDY);
   }
 }
 
@@ -299,12 +300,12 @@ function portNotes({ settings }: DiagnosisDeps, base: string): string[] {
   const streaming = streamingPortOf(settings.CORE_STREAMING_URL);
   if (enrollment === USUAL_ENROLLMENT_PORT && streaming === USUAL_STREAMING_PORT) return [];
   return [
-    `This stack enrolls on port ${enrollment} and streams on port ${streaming}. The link of ATAK has no room for a port: open the data package on the phone first (GET ${base}/package?app=atak).`,
+    `This stack enrolls on port ${enrollment} and streams on port ${streaming}. ATAK's link can't contain a port: open the data package on the device first (GET ${base}/package?app=atak).`,
   ];
 }
 
 function attemptNotes({ got }: Attempted<unknown>): string[] {
-  return 'problem' in got ? [`What was tried last is not known: ${got.problem}.`] : [];
+  return 'problem' in got ? [`The last attempt is unknown: ${got.problem}.`] : [];
 }
 
 function toAttemptView({ at, address, clientUid, result, reason }: EnrollmentAttempt) {

@@ -1,5 +1,6 @@
-// Gives somebody a password to enroll devices with: an app password of the provider that ends by itself. While one is good it is
-// given again; there are never two. A row says that it is there before it is: no working password is ever unknown.
+// Issues a password to enroll devices with: an app password of the provider that expires. A valid
+// one is returned again, so there are never two. Its row is written before it is made, so no
+// working password is unknown.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { MINUTE_MS } from '@holdfast/kit/time';
@@ -56,12 +57,12 @@ function mustBeFit(context: EnrollmentContext, account: Account): void {
   mustBeAllowed(context, account);
   const { username, isActive, attributes } = account;
   if (!isActive)
-    throw new AppError('conflict', `${username} is not active: nothing is issued. Activate the user first.`);
+    throw new AppError('conflict', `${username} is not active, so nothing was issued. Reactivate the user first.`);
   const expires = appExpiresOf(attributes);
   if (expires === null || expires * 1000 > context.deps.now().getTime()) return;
   throw new AppError(
     'conflict',
-    `${username} has expired (${isoOfSeconds(expires)}): nothing is issued. Give a new expires_at, or null for none.`,
+    `${username} has expired (${isoOfSeconds(expires)}), so nothing was issued. Give a new expires_at, or null for never.`,
   );
 }
 
@@ -141,13 +142,13 @@ async function madeFor(context: EnrollmentContext, token: EnrollmentToken): Prom
     expiresAt: new Date(expiresAt),
   });
   const account = await deps.identity.accounts.get(accountId);
-  if (account === undefined) throw new AppError('not_found', 'The user was deleted at this moment.');
+  if (account === undefined) throw new AppError('not_found', 'The user was just deleted.');
   mustBeFit(context, account);
   return key;
 }
 
 const MAYBE_THERE =
-  'An app password may have been made that nobody has seen; it is deleted within minutes, when the provider answers. Issue anew then.';
+  'An app password may still have been created. It was never shown, and is deleted within minutes once the provider answers. Then issue a new one.';
 
 /** When `work` fails, no app password and no row is left; a job sees to it where the provider may still be making one. */
 async function orNothing<T>(

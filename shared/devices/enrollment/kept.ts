@@ -1,5 +1,6 @@
-// The enrollment of an account as it stands, by our own rows and the app passwords at the provider, and canceling it: then no
-// app password for enrollment is left. What devices have enrolled already stays theirs.
+// Reads the current enrollment of an account from our own rows and the provider's app passwords,
+// and cancels it: then no app password for enrollment is left. Enrolled devices keep their
+// certificates.
 
 import { z } from 'zod';
 import { audited } from '../../audit/audited.ts';
@@ -110,6 +111,6 @@ async function finishEnrollment(deps: EnrollmentDeps, detail: unknown): Promise<
   return deps.deviceLock(enrollmentKey(id), async () => {
     await deps.identity.appPasswords.delete(identifier);
     await deps.enrollmentTokens.remove(identifier);
-    return { result: 'failed', detail: { error: 'it was broken off; what was made of it is deleted' } };
+    return { result: 'failed', detail: { error: 'it was interrupted; its remains are deleted' } };
   });
 }

@@ -1,5 +1,5 @@
-// What has become of an enrollment since it was issued: which devices have their certificate, which of them are connected, and
-// who was refused last. A page asks this every few seconds: one list per user, and one of all clients that all askers share.
+// Reports the progress of an enrollment: devices with a certificate, connected devices, and the
+// last refusal. A page polls this every few seconds, so all callers share one client list.
 
 import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import { isSameUser } from '@holdfast/kit/names';

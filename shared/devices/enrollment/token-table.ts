@@ -1,4 +1,4 @@
-// Which app passwords were made for enrollment, as rows of our own database.
+// Stores which app passwords were made for enrollment, as rows of our own database.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { EnrollmentToken, EnrollmentTokens } from '../port.ts';

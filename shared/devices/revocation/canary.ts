@@ -1,5 +1,5 @@
-// The canary: a throw-away certificate that is enrolled, let in, revoked, and must then be refused everywhere. It shows that
-// this core signs certificates, before people meet a failure, and that revoking means something.
+// Runs the canary: a disposable certificate that is enrolled, accepted, revoked, and must then be
+// refused everywhere. It shows that the core signs certificates, and that revocation works.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { CANARY_ACCOUNT, isSameUser } from '@holdfast/kit/names';
@@ -125,7 +125,7 @@ async function seenBy(
   }
 }
 
-const NO_ACCOUNT = `There is no account ${CANARY_ACCOUNT} to try it with; the next start of the stack makes it.`;
+const NO_ACCOUNT = `The account ${CANARY_ACCOUNT} does not exist. Restart the stack to create it.`;
 
 /** What the canary itself has seen; every other failure says nothing of revocation. */
 class CanaryFailed extends AppError {}
@@ -239,16 +239,16 @@ function checksOf({ coreDevices, coreAuthority }: CanaryDeps, { hash, serial, co
   return [
     { says: 'its open connection still answers', holds: async () => !(await coreDevices.answers(connection)) },
     {
-      says: 'the stream lets it in anew',
+      says: 'the stream accepts a new connection with it',
       async holds() {
         const met = await coreDevices.connect(hash);
         if ('connection' in met) await coreDevices.close(met.connection);
         return 'refused' in met;
       },
     },
-    { says: 'the API of the core lets it in', holds: async () => (await coreDevices.roles(hash)) === undefined },
+    { says: 'the API of the core accepts it', holds: async () => (await coreDevices.roles(hash)) === undefined },
     {
-      says: 'its serial number is in no revocation list of the CA',
+      says: 'its serial number is not in the revocation list of the CA',
       async holds() {
         const list = await coreAuthority.revocationList().catch(() => undefined);
         return list?.ours === true && list.serials.includes(serial);
@@ -285,5 +285,5 @@ function reportOf(missing: readonly (Look & { check: Check })[], withinMs: numbe
   const seen = missing.filter(({ failure }) => failure === undefined);
   if (seen.length === 0) throw missing[0]?.failure;
   const what = seen.map(({ check }) => check.says).join(', ');
-  return `${withinMs / 1000} s after a throw-away certificate was revoked, ${what}.`;
+  return `${withinMs / 1000} s after a disposable certificate was revoked, ${what}.`;
 }

@@ -1,5 +1,6 @@
-// Takes all certificates of somebody away. It is ordered in our own database before the core is asked, so that it is done
-// in the end whatever happens; whose a certificate is, only the record at the core says.
+// Revokes all certificates of a person. The order is stored in our own database before the core is
+// called, so it is carried out in the end whatever happens. Only the core's record decides whose
+// certificate it is.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { isSameUser } from '@holdfast/kit/names';

@@ -1,6 +1,6 @@
-// The proof of a revocation: the date at the core, the serial number in a list that is ours, no live stream, a handshake
-// that is refused where we hold the key, and a canary that was refused too. Says how each stands; changes nothing but to
-// end streams that should have ended.
+// Collects the proof of a revocation: the date at the core, the serial number in a list that is
+// ours, no live stream, a refused handshake when we hold the key, and a refused canary. Reports
+// each; changes nothing but closing streams that should have ended.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { mapConcurrent } from '@holdfast/kit/concurrency';
@@ -76,18 +76,18 @@ function listDoubts(status: RevocationState, list: Attempted<RevocationListConte
   if (!ours) return [{ seen: true, says: 'The revocation list is not signed by the CA of the core.' }];
   const seen = isLate(status, now);
   if (nextUpdate !== null && Date.parse(nextUpdate) <= now.getTime())
-    return [{ seen, says: `The revocation list was in force until ${nextUpdate} and was not written anew.` }];
+    return [{ seen, says: `The revocation list was valid until ${nextUpdate} and has not been renewed.` }];
   const { serial } = status.revocation;
   if (serials.includes(serial)) return [];
   if (status.certificate === undefined) return [{ seen, says: goneText(serial) }];
-  return [{ seen, says: `The revocation list of ${thisUpdate} does not hold the serial number ${serial}.` }];
+  return [{ seen, says: `The revocation list of ${thisUpdate} does not contain the serial number ${serial}.` }];
 }
 
 /** What is said of it begins so. */
 export const GONE = "The core's table does not have this certificate any more";
 
 function goneText(serial: string): string {
-  return `${GONE}, and its revocation list does not hold the serial number ${serial}: nothing refuses it. Remedy: docs/certificates.md, "One that the database does not know".`;
+  return `${GONE}, and its revocation list does not contain the serial number ${serial}, so it is not refused. Remedy: docs/certificates.md, "One that the database does not know".`;
 }
 
 interface Streams {
@@ -144,7 +144,7 @@ function streamsOfOne(
 ): Streams {
   const unknown = (problem: string): Streams => ({
     streams: null,
-    doubts: [{ seen: false, says: `The core does not say who is connected: ${problem}` }],
+    doubts: [{ seen: false, says: `The core did not list its clients: ${problem}` }],
   });
   if (others === true) return { streams: 'unverifiable', doubts: [] };
   if (others !== false) return unknown(others.problem);
@@ -155,7 +155,7 @@ function streamsOfOne(
   const names = still.map(({ connection }) => connection).join(', ');
   return {
     streams: null,
-    doubts: [{ seen: isLate(status, now), says: `${username} is still connected, though it was ended: ${names}.` }],
+    doubts: [{ seen: isLate(status, now), says: `${username} is still connected after being disconnected: ${names}.` }],
   };
 }
 
@@ -181,7 +181,7 @@ async function handshakeDoubts(
   hash: string,
   kept: Attempted<string[]>,
 ): Promise<Doubt[]> {
-  if ('problem' in kept) return [{ seen: false, says: `The kept keys cannot be read: ${kept.problem}` }];
+  if ('problem' in kept) return [{ seen: false, says: `The stored keys cannot be read: ${kept.problem}` }];
   if (!kept.value.includes(hash)) return [];
   const tried = await Promise.all([
     attempted(async () => {
@@ -189,10 +189,10 @@ async function handshakeDoubts(
       if ('refused' in met) return true;
       await coreDevices.close(met.connection);
       return false;
-    }, 'The stream let a new connection with this certificate in.'),
+    }, 'The stream accepted a new connection with this certificate.'),
     attempted(
       async () => (await coreDevices.roles(hash)) === undefined,
-      'The API of the core let a request with this certificate in.',
+      'The API of the core accepted a request with this certificate.',
     ),
   ]);
   return tried.flat();
@@ -205,7 +205,7 @@ async function attempted(isRefused: () => Promise<boolean>, says: string): Promi
   } catch (error) {
     // The key is gone: another run has proven it meanwhile.
     if (error instanceof AppError && error.code === 'not_found') return [];
-    return [{ seen: false, says: `It could not be tried whether it is refused: ${messageOf(error)}` }];
+    return [{ seen: false, says: `Couldn't test that it is refused: ${messageOf(error)}` }];
   }
 }
 
@@ -216,10 +216,10 @@ async function canaryDoubt(
   const last = await certificateStore.lastCanary();
   if (last === undefined) return [{ seen: false, says: 'No canary has run yet.' }];
   if (isOfAnotherCore(last, startedAt))
-    return [{ seen: false, says: 'The core was started anew, and no canary has run since.' }];
+    return [{ seen: false, says: 'The core has restarted, and no canary has run since.' }];
   if (last.ok) return [];
   return last.signed
-    ? [{ seen: true, says: `The last canary failed: ${last.problem ?? 'it was let in'}` }]
+    ? [{ seen: true, says: `The last canary failed: ${last.problem ?? 'it was accepted'}` }]
     : [{ seen: false, says: `The core did not sign the certificate of the canary: ${last.problem ?? 'no reason'}` }];
 }
 

@@ -1,5 +1,6 @@
-// Takes revocations from being noted to their proof: what is not revoked at the core is revoked now, then everything that
-// the proof needs is looked at. Only what stands is called revoked; whatever is missing is said, and tried again.
+// Takes revocations from their record to their proof: revokes what the core has not revoked yet,
+// then checks everything that the proof needs. Only a complete proof counts as revoked; anything
+// missing is reported and retried.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { mapConcurrent } from '@holdfast/kit/concurrency';
@@ -104,7 +105,7 @@ async function statusOf({ core }: RevocationDeps): Promise<CoreStatus | Judgemen
   try {
     return await core.status();
   } catch (error) {
-    return { state: 'revoking', problem: `The core cannot be asked: ${messageOf(error)}`, streams: null };
+    return { state: 'revoking', problem: `Couldn't ask the core: ${messageOf(error)}`, streams: null };
   }
 }
 
@@ -113,7 +114,7 @@ async function lookAt({ core }: RevocationDeps, revocation: Revocation): Promise
   try {
     return { revocation, certificate: await core.certificate(revocation.hash) };
   } catch (error) {
-    return { state: 'revoking', problem: `The core cannot be asked: ${messageOf(error)}`, streams: null };
+    return { state: 'revoking', problem: `Couldn't ask the core: ${messageOf(error)}`, streams: null };
   }
 }
 

@@ -1,5 +1,5 @@
-// Revokes one certificate for somebody who waits for it: noted first, then revoked at the core, then proven as far as that
-// goes at once. What is noted is carried on by a job.
+// Revokes one certificate while the caller waits: it is recorded, then revoked at the core, then
+// proven as far as possible at once. A job continues the rest.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { isOwnServiceAccount, kindOf } from '@holdfast/kit/names';
@@ -34,7 +34,7 @@ export async function revokeCertificate(context: PeopleContext, certificate: Cor
     if (noted === undefined) throw error;
     failure = failureOf(error);
   }
-  if (noted === undefined) throw new AppError('internal', `The certificate ${hash} was not noted`);
+  if (noted === undefined) throw new AppError('internal', `The revocation of certificate ${hash} was not recorded`);
   return carryOn(deps, noted, failure);
 }
 
@@ -49,7 +49,7 @@ function mustNotBeOwn(certificate: CoreCertificate): void {
   if (!isOwnCertificate(certificate)) return;
   throw new AppError(
     'conflict',
-    `Holdfast itself uses the certificate of ${certificate.username}: without it nothing more could be done at the core. Remedy: replace it at the core, as docs/certificates.md says.`,
+    `Holdfast itself uses the certificate of ${certificate.username} and needs it to revoke others. Remedy: replace it at the core, as docs/certificates.md explains.`,
   );
 }
 
@@ -63,7 +63,7 @@ async function mustBeAllowedFor(context: PeopleContext, username: string): Promi
   if (!isOwnServiceAccount(username)) return;
   throw new AppError(
     'forbidden',
-    `${username} belongs to the stack itself, and this token has the scope users. Use one of the scope admin.`,
+    `${username} is one of Holdfast's own accounts, and this token has the scope users. Use a token of the scope admin.`,
   );
 }
 

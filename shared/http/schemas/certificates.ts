@@ -8,14 +8,16 @@ const time = z.iso.datetime();
 /** How certificates look in answers, for every function that speaks of them. */
 export const certificateSchema = z
   .object({
-    file: z.string().openapi({ description: 'Its name in paths; its hash is taken there as well' }),
+    file: z.string().openapi({ description: 'Its name in paths, which also accept its hash' }),
     username: z.string(),
-    name: z.string().nullable().openapi({ description: 'Null for one that a device enrolled' }),
+    name: z.string().nullable().openapi({ description: 'Null for a certificate that a device enrolled' }),
     serial: z.string().openapi({ description: 'Lower-case hex' }),
     fingerprint: z.string().openapi({ description: 'SHA-256' }),
     issued_at: time,
     expires_at: time,
-    effective_until: time.openapi({ description: 'Its end, that of its user, or its revocation, whichever is first' }),
+    effective_until: time.openapi({
+      description: 'Expiry of the certificate or its user, or the revocation, whichever comes first',
+    }),
     days_left: z.int(),
     state: z.enum(['active', 'expired', 'revoking', 'revoked', 'revocation_failed']),
     revoked_at: time.nullable(),
@@ -30,7 +32,8 @@ export const certificateParams = z.object({
 });
 
 export const certsError = z.string().optional().openapi({
-  description: 'Only while the core is away: why. Shown is then what Holdfast has written down, which may not be all',
+  description:
+    "Reason why the list is incomplete while the core is unavailable; it then contains only Holdfast's own records",
 });
 
 export const certificatePage = pageOf(certificateSchema, 'CertificatePage').extend({ certs_error: certsError });
@@ -42,7 +45,7 @@ export const issuedCertificateSchema = certificateSchema
     p12_base64: z
       .string()
       .optional()
-      .openapi({ description: 'Only where keys are not kept: the bundle, which is shown nowhere again' }),
+      .openapi({ description: 'Only when keys are not kept: the bundle, which is never shown again' }),
   })
   .openapi('IssuedCertificate');
 
@@ -53,7 +56,7 @@ export const certificateName = z.string().max(1000).openapi({ pattern: '^[A-Za-z
 export function certificateQuery() {
   return {
     status: includeQuery(['active', 'revoked', 'expired']).openapi({
-      description: 'revoked: also those that are about to be',
+      description: 'revoked: includes certificates being revoked',
     }),
     ...pagingQuery(),
   };
@@ -62,13 +65,16 @@ export function certificateQuery() {
 /** The query parameters of a download. */
 export const downloadQuery = z.object({
   format: z.enum(['p12', 'data-package', 'pem']).default('p12'),
-  app: z.enum(['atak', 'itak']).optional().openapi({ description: 'Of a data package; default: atak' }),
-  compat: z.enum(['legacy']).optional().openapi({ description: 'PKCS#12 for ATAK versions that refuse the usual one' }),
+  app: z.enum(['atak', 'itak']).optional().openapi({ description: 'Format of the data package; default: atak' }),
+  compat: z
+    .enum(['legacy'])
+    .optional()
+    .openapi({ description: 'PKCS#12 for ATAK versions that refuse the usual format' }),
 });
 
 /** The answer of a download. */
 export const downloadAnswer = {
-  description: 'The file, to be saved',
+  description: 'The file to save',
   content: {
     'application/x-pkcs12': { schema: binary() },
     'application/zip': { schema: binary() },

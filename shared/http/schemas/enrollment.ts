@@ -11,16 +11,16 @@ const code = z.string().openapi({ description: 'SVG' });
 
 export const enrollmentSchema = z
   .object({
-    url: z.string().openapi({ description: 'The link of ATAK; it holds the app password' }),
+    url: z.string().openapi({ description: 'The link for ATAK; it contains the app password' }),
     expires_at: time,
     ca_fingerprint: z.string().openapi({ description: 'SHA-256' }),
-    ca_certificate: z.string().openapi({ description: 'PEM, the CA first, then what stands above it' }),
-    qr_svg: code.openapi({ description: 'The link of ATAK as SVG' }),
+    ca_certificate: z.string().openapi({ description: 'PEM, the CA first, then the certificates above it' }),
+    qr_svg: code.openapi({ description: 'The link for ATAK as SVG' }),
     formats: z.object({
       atak: z.string(),
-      itak: z.string().openapi({ description: 'Name and password are typed' }),
+      itak: z.string().openapi({ description: 'The username and password are typed in' }),
       takaware: z.string().openapi({ description: 'TAK Aware and TAK Tracker' }),
-      package: z.string().openapi({ description: 'Where the data package is, to be opened on the phone first' }),
+      package: z.string().openapi({ description: 'Address of the data package, to be opened on the device first' }),
     }),
     qr: z.object({ atak: code, itak: code, takaware: code }),
   })
@@ -33,10 +33,10 @@ export function diagnosisSchema<const S extends string, const T extends string>(
 ) {
   return z
     .object({
-      state: z.enum(states).openapi({ description: 'stale: the CA of the core has changed since it was issued' }),
+      state: z.enum(states).openapi({ description: 'stale: the CA of the core has changed since the code was issued' }),
       expires_at: time.nullable(),
       ca_fingerprint: z.string().nullable(),
-      reason: z.string().nullable().openapi({ description: 'Why it would fail now; null when it would not' }),
+      reason: z.string().nullable().openapi({ description: 'Why it would fail now; null when it would work' }),
       remedy: z.string().nullable(),
       stage: z.enum(stages).nullable(),
       checks: z.array(z.object({ stage: z.enum(stages), ok: z.boolean(), detail: z.string(), milliseconds: z.int() })),
@@ -52,7 +52,7 @@ export function diagnosisSchema<const S extends string, const T extends string>(
           }),
         )
         .nullable()
-        .openapi({ description: 'The last ones, newest first; null when the core does not tell' }),
+        .openapi({ description: 'The latest attempts, newest first; null when the core does not report them' }),
     })
     .openapi('EnrollmentDiagnosis');
 }
@@ -88,7 +88,7 @@ export function linksOf(
 
 export function serverAddress({ settings }: Pick<Deps, 'settings'>): string {
   if (settings.SERVER_ADDRESS !== undefined) return settings.SERVER_ADDRESS;
-  throw new AppError('unavailable', 'No phone can be told where to go. Remedy: set SERVER_ADDRESS.');
+  throw new AppError('unavailable', "Devices don't have an address to connect to. Remedy: set SERVER_ADDRESS.");
 }
 
 export function toEnrollmentView(deps: PlaceDeps, shown: View) {

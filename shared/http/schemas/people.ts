@@ -16,7 +16,7 @@ export const userSchema = z
     email: z.string(),
     is_active: z.boolean(),
     role: z.enum(ROLES),
-    groups: z.array(z.string()).openapi({ description: 'Channels, with core_' }),
+    groups: z.array(z.string()).openapi({ description: 'Channels, with the prefix core_' }),
     expires_at: time.nullable(),
     app_expires: z.int().nullable().openapi({ description: 'The same in seconds of Unix time' }),
     created_at: time.nullable(),
@@ -24,10 +24,10 @@ export const userSchema = z
     certs: z
       .array(certificateSchema)
       .optional()
-      .openapi({ description: 'Newest first; of one user always, in the list with include=certs only' }),
+      .openapi({ description: 'Newest first; always for a single user, in the list only with include=certs' }),
     certs_error: z.string().optional().openapi({
       description:
-        'Of one user: why certs are only what Holdfast itself has written down: the core or our database does not answer',
+        "For a single user: why certs contains only Holdfast's own records. The core or our database does not answer",
     }),
   })
   .openapi('User');
@@ -46,20 +46,23 @@ export const displayName = z
   .min(1, { error: 'must not be empty', abort: true })
   .max(200, 'must have at most 200 characters')
   .refine((text) => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text), 'must be one line without control characters')
-  .refine((text) => text.isWellFormed() && text.trim() !== '', 'must have a character that can be seen');
+  .refine(
+    (text) => text.isWellFormed() && text.trim() !== 'must have a visible character',
+    'must have a character that can be seen',
+  );
 
 /** Empty: none. */
 export const emailAddress = z
   .string()
   .max(254, 'must have at most 254 characters')
-  .refine((text) => text === '' || isEmailAddress(text), 'must be a plain e-mail address, such as ada@example.org');
+  .refine((text) => text === '' || isEmailAddress(text), 'must be a plain email address, such as ada@example.org');
 
 export const expiry = z
   .union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })], {
-    error: 'must be a time as ISO 8601 with its offset, such as 2027-01-02T03:04:05Z',
+    error: 'must be a time in ISO 8601 with its offset, such as 2027-01-02T03:04:05Z',
   })
   .nullable()
-  .openapi({ type: ['string', 'null'], format: 'date-time', description: 'In the future; null for none' });
+  .openapi({ type: ['string', 'null'], format: 'date-time', description: 'In the future; null for never' });
 
 /** Rules beyond the length are those of the verb, which knows whose it is. */
 export const newPassword = z.string().max(4096, 'must have at most 1024 bytes').openapi({ minLength: 12 });
@@ -68,7 +71,7 @@ const MAX_GROUPS = 200;
 export const groupNames = z
   .array(z.string().max(100, 'must have at most 64 characters'))
   .max(MAX_GROUPS, `must be at most ${MAX_GROUPS} groups`)
-  .openapi({ description: 'Names of channels, with or without core_' });
+  .openapi({ description: 'Names of channels, with or without the prefix core_' });
 
 /** The id of a user in a path; one that no user can have is NaN, which finds nobody. */
 export function userId(text: string): number {
@@ -87,7 +90,7 @@ export const wantedTokenSchema = z
       .openapi({ minLength: 1, maxLength: 64 }),
     scope: z.enum(SCOPES).openapi({
       description:
-        'read: what a viewer may read. users: users, groups, enrollment and certificates. admin: what its owner may do',
+        'read: read access as a viewer. users: users, groups, enrollment and certificates. admin: everything that its owner may do',
     }),
     expires_at: timeText(),
   })

@@ -6,7 +6,7 @@ import { bodyOf, timeText } from '../listing.ts';
 
 const time = z.iso.datetime();
 const count = z.int().nonnegative();
-const notes = z.array(z.string()).openapi({ description: 'What is odd about it, in sentences' });
+const notes = z.array(z.string()).openapi({ description: 'Warnings, as sentences' });
 const unit = z.enum(['days', 'seconds']);
 const MAX_DAYS = maxDays('days');
 
@@ -31,18 +31,23 @@ export const retentionSchema = z
     source: z
       .object({ ...perType(z.enum(['env', 'file', 'none'])), cron: z.enum(['env', 'default', 'file', 'none']) })
       .openapi({
-        description: 'env: a variable sets it, and it can be changed there only; file: set here or at the core',
+        description: 'env: set by a variable, which is the only place to change it; file: set here or at the core',
       }),
     cron: z.string().openapi({ description: "The core's own schedule, or - for none" }),
-    dialect: z.enum(['quartz', 'spring']).nullable().openapi({ description: 'How cron is to be read; null with unit' }),
-    time_zone: z.string().openapi({ description: 'In which the core reads its schedule' }),
+    dialect: z
+      .enum(['quartz', 'spring'])
+      .nullable()
+      .openapi({ description: 'Syntax of cron; null together with unit' }),
+    time_zone: z.string().openapi({ description: 'Time zone of the schedule' }),
     unit: unit.nullable().openapi({
-      description: 'What the core itself counts; null: CORE_RETENTION_UNIT is not set, and policy is not known',
+      description: 'Unit of the core; null: CORE_RETENTION_UNIT is not set, so the policy is unknown',
     }),
     next_runs: z.array(time),
-    mission_archiving: archivingSchema.nullable().openapi({ description: 'null: the core could not be asked' }),
-    in_force: z.enum(['core', 'files']).openapi({ description: 'files: the core does not answer; so it will start' }),
-    problem: z.string().nullable().openapi({ description: 'Why this is not all that could be said' }),
+    mission_archiving: archivingSchema.nullable().openapi({ description: 'null: the core did not answer' }),
+    in_force: z
+      .enum(['core', 'files'])
+      .openapi({ description: 'files: the core does not answer; it will start with these values' }),
+    problem: z.string().nullable().openapi({ description: 'Why the answer is incomplete' }),
     notes,
   })
   .openapi('Retention');
@@ -63,12 +68,12 @@ function textOf(input: unknown): string {
 const policyChange = z.strictObject(perType(wantedDays), {
   error: (issue) =>
     issue.code === 'unrecognized_keys'
-      ? `there is no type ${issue.keys.map((key) => JSON.stringify(key)).join(', ')}; there are ${RETAINED.join(', ')}`
+      ? `unknown type ${issue.keys.map((key) => JSON.stringify(key)).join(', ')}; use ${RETAINED.join(', ')}`
       : undefined,
 });
 
 export const retentionBody = bodyOf({
-  policy: policyChange.optional().openapi({ description: 'What is not named stays' }),
+  policy: policyChange.optional().openapi({ description: 'Types that are not named stay unchanged' }),
   cron: z
     .string()
     .max(200, 'must have at most 200 characters')
@@ -90,7 +95,7 @@ export const previewQuery = z.strictObject(
     ...perType(daysQuery),
     cutoff: cutoffTime
       .optional()
-      .openapi({ description: 'The limit of the type with the fewest days; default: counted back from now' }),
+      .openapi({ description: 'The cutoff of the type with the fewest days; default: counted back from now' }),
   },
   {
     error: (issue) =>
@@ -106,7 +111,7 @@ const previewedType = z.object({
   exact: z.boolean().openapi({ description: 'false: an estimate' }),
   included: z
     .object({ cot: count, files: count })
-    .openapi({ description: 'Of missions: events and files that go with them, besides rows' }),
+    .openapi({ description: 'For missions: events and files deleted with them, besides rows' }),
   bytes: count.openapi({ description: 'An estimate' }),
   oldest: time.nullable(),
   newest: time.nullable(),
@@ -116,7 +121,7 @@ const previewedType = z.object({
 export const previewSchema = z
   .object({
     cutoff: time,
-    rows: count.openapi({ description: 'Everything that goes' }),
+    rows: count.openapi({ description: 'Totals of everything that is deleted' }),
     exact: z.boolean(),
     types: z.object(perType(previewedType.optional())),
     unit,

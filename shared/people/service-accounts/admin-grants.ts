@@ -17,7 +17,10 @@ export function adminGrantSpool(directory: string): AdminGrants {
     async give(username, certificatePem) {
       mustBeServiceAccount(username);
       if (!CERTIFICATE.test(certificatePem))
-        throw new AppError('invalid', `What is to get the right for ${username} is not one certificate in PEM.`);
+        throw new AppError(
+          'invalid',
+          `The certificate for the admin right of ${username} is not a single certificate in PEM.`,
+        );
       await written(directory, () => replaceFile(join(directory, `${username}.pem`), `${certificatePem.trim()}\n`));
     },
 
@@ -46,7 +49,7 @@ function mustBeServiceAccount(username: string): void {
   if (isServiceAccountName(username)) return;
   throw new AppError(
     'invalid',
-    `The right of the core's admin API is for service accounts only, not for ${JSON.stringify(username.slice(0, 80))}.`,
+    `Only service accounts can use the core's admin API, not ${JSON.stringify(username.slice(0, 80))}.`,
   );
 }
 
@@ -57,7 +60,7 @@ async function written(directory: string, write: () => Promise<void>): Promise<v
   } catch (error) {
     throw new AppError(
       'unavailable',
-      `The right cannot be asked for in ${directory}: ${messageOf(error)}. Remedy: make the directory writable.`,
+      `The admin right cannot be requested in ${directory}: ${messageOf(error)}. Remedy: make the directory writable.`,
       { cause: error },
     );
   }
@@ -69,5 +72,5 @@ async function mustNotLeadElsewhere(directory: string): Promise<void> {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
   });
-  if (found?.isDirectory() === false) throw new Error('it is no directory; a symbolic link is not followed');
+  if (found?.isDirectory() === false) throw new Error("it isn't a directory; a symbolic link is not followed");
 }

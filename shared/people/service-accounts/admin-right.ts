@@ -1,4 +1,4 @@
-// The right of the core's admin API for a service account: asked for, and seen to be given.
+// Requests the right to use the core's admin API for a service account, and confirms it.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { CoreDevices } from '../../core/devices/port.ts';
@@ -30,7 +30,7 @@ export async function giveAdminRight(
   if (unseen === undefined) return;
   throw new AdminRightPending(
     'upstream',
-    `The core was not seen to give ${username} the right of its admin API within ${withinMs / 1000} s: ${unseen.why}.`,
+    `The core did not confirm the admin API right of ${username} within ${withinMs / 1000} s: ${unseen.why}.`,
     { cause: unseen.cause },
   );
 }
@@ -40,7 +40,7 @@ interface Unseen {
   cause?: AppError;
 }
 const NO_ANSWER: Unseen = { why: 'the core did not answer' };
-const NOT_GIVEN: Unseen = { why: "the core's log says why if it was refused" };
+const NOT_GIVEN: Unseen = { why: "check the core's log for a refusal" };
 
 /** Resolves in time with what the last look that ended has seen instead, however long each takes. */
 async function untilSeen(

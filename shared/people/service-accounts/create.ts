@@ -42,10 +42,10 @@ const RIGHT_WITHIN_MS = { keyKept: 8_000, keyForgotten: 25_000 } as const;
 
 const AGAIN = { begun: () => undefined };
 const TAKEN_BACK =
-  'The account may exist all the same: within minutes of everything answering it is taken away again; the audit log says what became of it.';
-const STANDS = 'The account and its certificate exist; the audit log says what became of it.';
+  'The account may still have been created. It is removed within minutes once every service answers; the audit log shows the result.';
+const STANDS = 'The account and its certificate exist; the audit log shows the result.';
 const RIGHT_WAITS =
-  'The account and its certificate exist, and only the right is missing: it is asked for again every minute for a day; the audit log says what became of it.';
+  'The account and its certificate exist, but the admin right is still missing. Holdfast requests it every minute for a day; the audit log shows the result.';
 
 interface Wanted {
   username: string;
@@ -84,16 +84,13 @@ export async function createServiceAccount(
 async function formerAccount(deps: ServiceAccountDeps, username: string): Promise<Account | undefined> {
   const found = await deps.identity.accounts.named(username);
   if (found !== undefined && (found.isActive || found.kind !== 'service'))
-    throw new AppError(
-      'conflict',
-      `The name ${username} is taken; upper and lower case count as the same. Choose another.`,
-    );
+    throw new AppError('conflict', `Username ${username} is already taken. Names ignore case. Choose another.`);
   const certificates = [...(await certificatesOf(deps, [found ?? { username, attributes: {} }])).values()].flat();
   const status = certificates.find(({ state }) => state === 'active');
   if (status === undefined) return found;
   throw new AppError(
     'conflict',
-    `A certificate of a former ${username} still stands (${status.file}). If the account was deleted just now, try again in a minute; else revoke it: POST /api/ops/certs/${status.file}/revoke.`,
+    `A certificate of a former ${username} is still valid (${status.file}). If the account was just deleted, try again in a minute. Otherwise revoke it: POST /api/ops/certs/${status.file}/revoke.`,
   );
 }
 
@@ -209,8 +206,7 @@ async function undone(
     throw error;
   }
   if (!(error instanceof AppError)) throw error;
-  if (error.code === 'not_found')
-    throw invalid('groups', 'one of them was deleted at this moment; nothing was created');
+  if (error.code === 'not_found') throw invalid('groups', 'one of them was just deleted; nothing was created');
   throw new AppError(error.code, `${error.message.replace(/\.$/, '')}. Nothing was created.`, { cause: error });
 }
 

@@ -46,7 +46,7 @@ async function finishServiceAccount(
   return oneAtATime(deps, intent.target, async () => {
     // What came later did the same to the end, or was let through because nothing of the former account stood any more.
     if (intent.later.some(({ action }) => action === CREATE || action === DELETE))
-      return { result: 'unknown', detail: { reason: 'it was made or deleted anew before this could be finished' } };
+      return { result: 'unknown', detail: { reason: 'it was created or deleted again before this could be finished' } };
     return intent.action === CREATE ? finishCreate(deps, intent, detail) : finishDelete(deps, intent, detail);
   });
 }
@@ -54,16 +54,16 @@ async function finishServiceAccount(
 async function finishCreate(deps: ServiceAccountDeps, { target }: OpenIntent, detail: unknown): Promise<Conclusion> {
   const { kind, groups, keep, former } = createSchema.parse(detail);
   const account = await deps.identity.accounts.named(target);
-  if (account === undefined) return failed('not done: there is no such account');
+  if (account === undefined) return failed('not done: the account does not exist');
   if (!account.isActive) {
     await takeBack(deps, account, { kind, keep, isNew: former === null });
-    return failed('the account was not active yet, or not any more; nothing of it was left');
+    return failed('the account was not active; nothing of it remains');
   }
   const hash = await keptCertificate(deps, account);
   // Where keys are not kept, the answer that never came had the only one.
   if (hash === undefined || !keep) {
     await takeBack(deps, account, { kind, keep, isNew: former === null });
-    return failed('nobody had got its key; the account was taken away again');
+    return failed('its key was never handed out, so the account was removed');
   }
   return complete(deps, account, { kind, groups, hash });
 }
@@ -91,7 +91,7 @@ async function finishDelete(deps: ServiceAccountDeps, { target }: OpenIntent, de
   const { id } = deleteSchema.parse(detail);
   const account = await deps.identity.accounts.get(id);
   if (account === undefined || nameKey(account.username) !== nameKey(target))
-    return failed(`there is no account ${target} with the id ${id} any more`);
+    return failed(`the account ${target} with the id ${id} no longer exists`);
   await endServiceAccount(deps, account, AGAIN);
   return { result: 'ok' };
 }

@@ -1,4 +1,4 @@
-// Accounts of programs with their one certificate: who they are, how they are shown, and deleting them.
+// Lists programs' accounts with their one certificate each, and deletes them.
 
 import { AppError } from '@holdfast/kit/app-error';
 import {
@@ -93,7 +93,7 @@ export async function serviceAccountOf({ identity }: Pick<PeopleDeps, 'identity'
 }
 
 function unknownAccount(): AppError {
-  return new AppError('not_found', 'There is no service account of this id; GET /api/service-accounts lists them.');
+  return new AppError('not_found', 'There is no service account with this id. GET /api/service-accounts lists them.');
 }
 
 /** `certificates`: all of the account, newest first. */
@@ -126,7 +126,7 @@ export function mustNotBeOwn(username: string): void {
   if (!isOwnServiceAccount(username)) return;
   throw new AppError(
     'conflict',
-    `${username} belongs to the stack itself: it is made at the start, and cannot be made or deleted here.`,
+    `${username} is one of Holdfast's own accounts: it is created at the start, and cannot be created or deleted here.`,
   );
 }
 
