@@ -187,7 +187,7 @@ describe('GET /api/ops/certs/{file}/download', () => {
     expect([foreign.status, await detailOf(foreign)]).toEqual([409, expect.stringContaining('was not made here')]);
     world.around.now = new Date(world.around.now.getTime() + 366 * 86_400_000);
     const ended = await download();
-    expect([ended.status, await detailOf(ended)]).toEqual([409, expect.stringContaining('issue another one')]);
+    expect([ended.status, await detailOf(ended)]).toEqual([409, expect.stringContaining('Issue another certificate')]);
     world.around.now = new Date(world.around.now.getTime() - 366 * 86_400_000);
     await clientKeys.remove(String(theCore.certificates[0]?.hash));
     const lost = await download();
@@ -271,7 +271,7 @@ describe('/api/me/certs', () => {
     const refused = answers.filter(({ status }) => status !== 201);
     expect(refused.map(({ status }) => status)).toEqual([409, 409]);
     expect(await detailOf(refused[0] as Response)).toMatch(
-      /^ada has 20 certificates in force .* no more than 20: revoke one .*, or ask an administrator/,
+      /^ada has 20 valid certificates made here.* is 20\. Revoke one .*, or ask an administrator/,
     );
     expect((await mine('POST', '/ada~phone.p12/revoke')).ok).toBe(true);
     expect((await mine('POST', '', { name: 'x' })).status).toBe(201);

@@ -67,7 +67,7 @@ describe('POST /api/ops/certs/{file}/revoke', () => {
     await world.made('john');
     world.deps.clientKeys.kept = unavailable;
     expect(await revoke('john~phone.p12')).toMatchObject([202, { state: 'revoking', username: 'john' }]);
-    expect(await world.revocations('john')).toMatchObject([{ problem: expect.stringContaining('kept keys') }]);
+    expect(await world.revocations('john')).toMatchObject([{ problem: expect.stringContaining('stored keys') }]);
   });
 
   it('answers 202 while it is not proven', async () => {

@@ -198,7 +198,7 @@ describe('POST /api/ops/certs', () => {
     expect(world.deps.audit.records.at(-1)).toMatchObject({ phase: 'outcome', result: 'failed' });
   });
 
-  it('leaves its intent open when the core may have signed, and says so', async () => {
+  it('leaves its intent open when the core may still have signed, and says so', async () => {
     world.deps.theCore.mood = 'down';
     expect((await issue('ada', 'phone')).status).toBe(503);
     expect(world.deps.audit.records).toEqual([]);
@@ -212,7 +212,7 @@ describe('POST /api/ops/certs', () => {
       },
     };
     const lost = await issue('ada', 'phone');
-    expect([lost.status, lost.body['detail']]).toEqual([503, expect.stringContaining('may have signed')]);
+    expect([lost.status, lost.body['detail']]).toEqual([503, expect.stringContaining('may still have signed')]);
     expect(world.deps.audit.records.map(({ phase }) => phase)).toEqual(['intent']);
     expect(await world.deps.certificateStore.made()).toEqual([]);
     const [intent] = await world.deps.audit.unfinished('2030-01-01T00:00:00Z', 1);

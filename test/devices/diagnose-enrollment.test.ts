@@ -122,7 +122,7 @@ describe('the diagnosis of an enrollment', () => {
     [
       'name',
       'leads elsewhere',
-      /leads to 198\.51\.100\.7, which is none/,
+      /leads to 198\.51\.100\.7, which is not an address of this machine/,
       /PUBLIC_ADDRESSES/,
       () => {
         world.around.addresses[HOST] = ['198.51.100.7'];
@@ -154,13 +154,13 @@ describe('the diagnosis of an enrollment', () => {
       'chain',
       'is of another CA',
       /unknown authority/,
-      /signed by the CA of this core/,
+      /the CA of this core sign it/,
       () => (sights[`${HOST}:8446 own`] = unknown),
     ],
     [
       'token',
       'has ended',
-      /ended at 2026-03-04T05:21:07.000Z/,
+      /expired at 2026-03-04T05:21:07.000Z/,
       /POST \/api\/users\/\d+\/enrollment/,
       () => (world.around.now = new Date(world.around.now.getTime() + 16 * MINUTE)),
     ],
@@ -175,7 +175,7 @@ describe('the diagnosis of an enrollment', () => {
       'token',
       'was deleted',
       /There is no enrollment/,
-      /Issue it anew/,
+      /Issue a new code/,
       async () => {
         for (const { identifier } of await world.deps.identity.appPasswords.list('ada'))
           await world.deps.identity.appPasswords.delete(identifier);
@@ -184,14 +184,14 @@ describe('the diagnosis of an enrollment', () => {
     [
       'bind',
       'is refused',
-      /does not let ada in/,
+      /does not accept ada/,
       /half a minute/,
       () => void (world.deps.directory.signIn = async () => undefined),
     ],
     [
       'bind',
       'cannot be tried',
-      /could not be checked: The directory does not answer/,
+      /Couldn't check this: The directory does not answer/,
       /api\/health\/identity/,
       () => (world.deps.directory.mood = 'down'),
     ],
@@ -205,15 +205,15 @@ describe('the diagnosis of an enrollment', () => {
     [
       'signing',
       'is refused',
-      /The core does not let ada in, though the directory does/,
+      /The core does not accept ada, though the directory does/,
       /CoreConfig/,
       failing('forbidden', 'It refuses name and password'),
     ],
-    ['signing', 'is locked', /locked an address/, /quarter of an hour/, failing('upstream', 'The core answers 429')],
+    ['signing', 'is locked', /locked an address/, /15 minutes/, failing('upstream', 'The core answers 429')],
     [
       'signing',
       'is broken',
-      /cannot say how it signs: It answers nonsense/,
+      /did not report its signing rules: It answers nonsense/,
       /log of the core/,
       failing('upstream', 'It answers nonsense'),
     ],
@@ -313,7 +313,7 @@ describe('a note of the diagnosis', () => {
     await world.deps.identity.groups.removeMember(group?.id ?? '', ada.id);
     world.deps.directory.people.get('ada')?.groups.splice(0);
     const { stage, notes } = await diagnosis();
-    expect([stage, notes.some((note) => /receives nothing.*PUT/.test(note))]).toEqual([null, true]);
+    expect([stage, notes.some((note) => /neither receives nor reaches anyone.*PUT/.test(note))]).toEqual([null, true]);
   });
 
   it('says that the directory does not show a channel yet', async () => {
@@ -326,7 +326,10 @@ describe('a note of the diagnosis', () => {
     await begin({ CORE_ENROLLMENT_PORT: '18446', CORE_STREAMING_URL: 'tls://127.0.0.1:18089' });
     sights[`${HOST}:18446 own`] = fine;
     const found = await diagnosis();
-    expect([found.stage, found.notes[0]]).toEqual([null, expect.stringMatching(/port 18446 .* port 18089.*no room/)]);
+    expect([found.stage, found.notes[0]]).toEqual([
+      null,
+      expect.stringMatching(/port 18446 .* port 18089.*can't contain a port/),
+    ]);
   });
 
   it('in containers looks at the proxy by the public name, where the address cannot be reached from inside', async () => {
@@ -341,9 +344,9 @@ describe('a note of the diagnosis', () => {
     const found = await diagnosis();
     expect(found.stage).toBeNull();
     expect(detailOf(found, 'port')).toMatch(/answers inside the stack/);
-    expect(detailOf(found, 'chain')).toMatch(/made out to cot\.example\.org, and publicly trusted/);
-    expect(found.notes.join(' ')).toMatch(/198\.51\.100\.7 is this machine cannot be seen from inside of a container/);
-    expect(found.notes.join(' ')).not.toMatch(/do not know the CA/);
+    expect(detailOf(found, 'chain')).toMatch(/issued to cot\.example\.org, and publicly trusted/);
+    expect(found.notes.join(' ')).toMatch(/A container cannot see whether 198\.51\.100\.7 is this machine/);
+    expect(found.notes.join(' ')).not.toMatch(/do not trust the CA/);
     shown = { ...fine, trusted: false, error: 'expired on 2026-01-01' };
     expect((await diagnosis()).stage).toBe('chain');
   });
@@ -359,7 +362,7 @@ describe('a note of the diagnosis', () => {
       expect([found.stage, detailOf(found, 'port')]).toEqual([null, expect.stringMatching(/CORE_ENROLLMENT_URL/)]);
       expect(found.notes).toEqual([
         expect.stringMatching(/cannot be reached from this machine.*openssl s_client -connect cot\.example\.org:8446/),
-        expect.stringMatching(/made out to cot\.example\.org was not seen/),
+        expect.stringMatching(/could not be compared with cot\.example\.org/),
       ]);
     }
     sights['127.0.0.1:8446 own'] = { ...unknown, error: 'expired on 2026-01-01; is issued to takserver' };
@@ -372,7 +375,7 @@ describe('a note of the diagnosis', () => {
     await begin({ SERVER_ADDRESS: '127.0.0.1' });
     const found = await diagnosis();
     expect([found.stage, detailOf(found, 'name')]).toEqual([null, expect.stringMatching(/no name to resolve/)]);
-    expect(found.notes[0]).toMatch(/leads to this machine alone/);
+    expect(found.notes[0]).toMatch(/leads only to this machine itself/);
   });
 });
 

@@ -224,8 +224,8 @@ describe('the diagnosis on the page', () => {
       says('The enrollment expired at 2026-03-04T23:06:07.000Z.'),
     ]).toEqual([
       'Create a new code and scan it.',
-      'An administrator activates the user.',
-      'See identity on the overview, then check again when all answer.',
+      'Ask an administrator to reactivate the user.',
+      'See identity on the overview, then try again when all services answer.',
       'See that the core runs, that it listens.',
       'Put the user into a channel before devices enroll.',
       'The enrollment expired at 2026-03-05 00:06.',

@@ -190,7 +190,10 @@ describe('issuing an enrollment', () => {
         throw new AppError('unavailable', 'The identity provider does not answer');
       },
     };
-    await expect(issue()).rejects.toMatchObject({ code: 'unavailable', message: expect.stringMatching(/Issue anew/) });
+    await expect(issue()).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringMatching(/Then issue a new one/),
+    });
     await late?.();
     world.deps.identity.appPasswords = appPasswords;
     expect(await passwords()).toHaveLength(1);

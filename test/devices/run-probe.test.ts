@@ -100,7 +100,7 @@ describe('the probe', () => {
       'the directory shows no groups',
       'groups',
       (w) => (w.directory.mood = 'empty'),
-      /lets svc_probe in but shows no groups/,
+      /accepts svc_probe but shows no groups/,
     ],
     [
       'its group is not among them',
@@ -116,7 +116,7 @@ describe('the probe', () => {
       'the core refuses the certificate',
       'connect',
       async (w) => w.core.core.revoke(w.core.certificates[0]?.hash ?? ''),
-      /not let in on the stream: the core ended the connection/,
+      /The stream refused svc_probe: the core ended the connection/,
     ],
   ])('stops when %s, at the stage %s, with nothing sent', async (_, stage, change, says) => {
     await change(of);
@@ -135,7 +135,7 @@ describe('the probe', () => {
     ['it has expired', /expired or was revoked/, (w) => (w.now = new Date(NOW.getTime() + YEAR_MS + 1))],
     [
       'its key is gone',
-      /No key is kept .* Remedy: .* within 5 minutes.*management\.log/,
+      /No key is stored .* Remedy: .* within 5 minutes.*management\.log/,
       async (w, hash) => w.core.clientKeys.remove(hash),
     ],
     [
@@ -169,7 +169,7 @@ describe('the probe', () => {
   it('closes what is open when the event does not come out, or cannot be sent', async () => {
     const { coreDevices } = deps;
     deps.coreDevices = { ...coreDevices, received: async () => undefined };
-    expect(failedOf(await runProbe(deps))).toEqual(['receive', expect.stringMatching(/did not come out/)]);
+    expect(failedOf(await runProbe(deps))).toEqual(['receive', expect.stringMatching(/did not arrive/)]);
     deps.coreDevices = { ...coreDevices, send: async () => Promise.reject(new Error('The connection has ended')) };
     expect(failedOf(await runProbe(deps))).toEqual(['send', 'The connection has ended']);
     expect(opened).toHaveLength(4);

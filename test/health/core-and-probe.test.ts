@@ -28,7 +28,7 @@ describe('probe', () => {
     of.directory.mood = 'empty';
     expect(await inRow('probe', of)).toEqual(['warning', 'critical', 'critical']);
     const { message, data } = await measure('probe', of);
-    expect(message).toMatch(/^groups: The directory lets svc_probe in but shows no groups of it/);
+    expect(message).toMatch(/^groups: The directory accepts svc_probe but shows no groups, so people/);
     expect(data).toMatchObject({ failed_stage: 'groups', latency_seconds: null });
     expect(JSON.stringify(data)).not.toContain('"connect"');
     expect((await measure('core', of)).status).toBe('ok');

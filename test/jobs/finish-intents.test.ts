@@ -170,7 +170,7 @@ describe('finish-intents', () => {
     const failure = deactivateUser({ deps, actor: ACTOR }, { id });
     await expect(failure).rejects.toMatchObject({
       code: 'unavailable',
-      message: expect.stringMatching(/may be done in part/),
+      message: expect.stringMatching(/may be incomplete/),
     });
     expect((await world.named('ada')).isActive).toBe(false);
     around.now = new Date(around.now.getTime() + 3 * MINUTE);
@@ -267,7 +267,7 @@ describe('finish-intents', () => {
     expect((await world.named('webadmin')).isActive).toBe(true);
     const details = deps.audit.records.slice(-4).map(({ detail }) => detail);
     expect(details).toEqual([
-      expect.stringMatching(/no account somebody/),
+      expect.stringMatching(/account somebody with the id \d+ no longer exists/),
       expect.stringMatching(/core_gone/),
       expect.stringMatching(/cannot be read/),
       expect.stringMatching(/cannot be deactivated/),

@@ -166,7 +166,7 @@ it('that was signed without its key coming to be kept is revoked, and another is
   appPasswords.delete = async () => {
     throw new AppError('unavailable', 'The identity provider does not answer');
   };
-  await expect(keep()).rejects.toThrow(/does not answer.*The core may have signed it/);
+  await expect(keep()).rejects.toThrow(/does not answer.*The core may still have signed it/);
   appPasswords.delete = remove;
   const lost = deps.theCore.certificates.map(({ hash }) => hash);
   expect(lost).toHaveLength(2);

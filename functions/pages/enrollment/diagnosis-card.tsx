@@ -8,20 +8,16 @@ import { type Clock, timeInZone, When } from '../parts/time.tsx';
 
 /** Longer patterns come first. */
 const REPLACEMENTS: readonly (readonly [pattern: RegExp, text: string])[] = [
-  [/Issue it anew: POST \/api\/\S+, and scan the new code\./g, 'Create a new code and scan it.'],
+  [/Issue a new code: POST \/api\/\S+, and scan it\./g, 'Create a new code and scan it.'],
   [/ \((?:GET|PUT|POST|PATCH|DELETE) \/api\/[^()]*\)/g, ''],
-  [/take it back \(DELETE\) and begin anew/g, 'cancel the enrollment and start again'],
-  [/See GET \/api\/health\/(\w+), and ask again/g, 'See $1 on the overview, then check again'],
-  [/See GET \/api\/health,/g, 'See the overview,'],
-  [/GET \/api\/health\/(\w+) and GET \/api\/health\/(\w+) say/g, '$1 and $2 on the overview say'],
+  [/cancel the enrollment \(DELETE\)/g, 'cancel the enrollment'],
+  [/Check GET \/api\/health\/(\w+), and try again/g, 'See $1 on the overview, then try again'],
+  [/see GET \/api\/health\/(\w+)/g, 'see $1 on the overview'],
+  [/GET \/api\/health\/(\w+) and GET \/api\/health\/(\w+) show/g, '$1 and $2 on the overview show'],
   [/GET \/api\/health\/(\w+)/g, '$1 on the overview'],
   [/GET \/api\/health\b/g, 'the overview'],
-  [/gives a new expires_at, or null for none, with is_active true/g, 'gives the user a new expiry date, or none'],
-  [/Give a new expires_at, or null for none\./g, 'Give the user a new expiry date, or none.'],
-  [/a valid token/g, 'a valid code'],
-  [/no valid token/g, 'no valid code'],
-  [/there is a token/g, 'there is a code'],
-  [/\bask again\b/gi, 'check again'],
+  [/set a new expires_at, or null for never, with is_active true/g, 'set a new expiry date, or none'],
+  [/Give a new expires_at, or null for never\./g, 'Give the user a new expiry date, or none.'],
 ];
 const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 
@@ -113,7 +109,7 @@ function Findings({ diagnosis, clock }: { diagnosis: Diagnosis; clock: Clock }) 
 }
 
 function isUntried(detail: string): boolean {
-  return detail.startsWith('This was not tried');
+  return detail.startsWith('Not checked');
 }
 
 function Attempts({ attempts, clock }: { attempts: Diagnosis['attempts']; clock: Clock }) {
