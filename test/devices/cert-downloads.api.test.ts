@@ -191,7 +191,7 @@ describe('GET /api/ops/certs/{file}/download', () => {
     world.around.now = new Date(world.around.now.getTime() - 366 * 86_400_000);
     await clientKeys.remove(String(theCore.certificates[0]?.hash));
     const lost = await download();
-    expect([lost.status, await detailOf(lost)]).toEqual([409, expect.stringContaining('Revoke it, and issue another')]);
+    expect([lost.status, await detailOf(lost)]).toEqual([409, expect.stringContaining('Revoke it and issue another')]);
   });
 
   it('says where the key of the certificate is that Holdfast itself uses', async () => {

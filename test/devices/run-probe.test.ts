@@ -129,7 +129,7 @@ describe('the probe', () => {
   it.each<[string, RegExp, (of: World, hash: string) => unknown]>([
     [
       'it never had one',
-      /has no certificate yet\. Remedy: management makes another within 5 minutes by itself, or at once when it is restarted/,
+      /has no certificate yet\. Remedy: management makes another within 5 minutes, or at once after a restart/,
       (w) => (w.certificateStore.made = async () => []),
     ],
     ['it has expired', /expired or was revoked/, (w) => (w.now = new Date(NOW.getTime() + YEAR_MS + 1))],

@@ -269,7 +269,7 @@ describe('finish-intents', () => {
     expect(details).toEqual([
       expect.stringMatching(/account somebody with the id \d+ no longer exists/),
       expect.stringMatching(/core_gone/),
-      expect.stringMatching(/cannot be read/),
+      expect.stringMatching(/can't be read/),
       expect.stringMatching(/cannot be deactivated/),
     ]);
     expect(await stateOf(world, 'ada')).toMatchObject({ groups: ['core_blue'] });
