@@ -98,7 +98,7 @@ class EmbeddedPlanner {
     return {
       configuration,
       settingsFrom: this.#envFile.words,
-      warnings: [...this.#envFile.warnings, ...weakSecrets(settings), ...halfElsewhere(configuration)],
+      warnings: [...this.#envFile.warnings, ...weakSecrets(settings), ...splitProviderWarnings(configuration)],
       stateUrl,
       layout,
       ports,
@@ -267,7 +267,7 @@ class EmbeddedPlanner {
 }
 
 /** Warns if only one of IDENTITY_URL and LDAP_URL is redirected, which is hardly ever intended. */
-function halfElsewhere({ sources }: Configuration): string[] {
+function splitProviderWarnings({ sources }: Configuration): string[] {
   const [moved, kept] = sources.LDAP_URL === 'stack' ? ['IDENTITY_URL', 'LDAP_URL'] : ['LDAP_URL', 'IDENTITY_URL'];
   if ((sources.IDENTITY_URL === 'stack') === (sources.LDAP_URL === 'stack')) return [];
   return [

@@ -70,7 +70,7 @@ export function writeStackFile(
   const made = existsSync(apiCertificate.file) ? { api_certificate: apiCertificate } : {};
   const content = {
     ...plan.stackFile,
-    ...givenSince(plan.layout, pids),
+    ...currentPassword(plan.layout, pids),
     ca_certificate: certificates.ca,
     ...made,
     pids,
@@ -79,7 +79,7 @@ export function writeStackFile(
 }
 
 /** Keeps the webadmin password that reset-password.sh wrote into stack.json during this run. */
-function givenSince(layout: Layout, pids: { role: string; pid: number }[]): { webadmin?: unknown } {
+function currentPassword(layout: Layout, pids: { role: string; pid: number }[]): { webadmin?: unknown } {
   try {
     const written = JSON.parse(readFileSync(layout.stack, 'utf8')) as { webadmin?: unknown; pids: typeof pids };
     const run = (list: typeof pids): number | undefined => list.find(({ role }) => role === 'supervisor')?.pid;

@@ -40,7 +40,7 @@ export async function stopProgram(call: Invocation): Promise<number> {
   if (typeof args === 'number') return args;
   const layout = layoutOf(args.data);
   if (!args.remove) return stop(call.home, layout);
-  await mayBeRemoved(layout, args.answer);
+  await confirmRemoval(layout, args.answer);
   const code = await stop(call.home, layout);
   if (code === 0) await removeStack(call.home, layout);
   return code;
@@ -66,7 +66,7 @@ function readArguments(call: Invocation): StopArguments | 'help' {
 
 async function stop(home: string, layout: Layout): Promise<number> {
   const data = layout.root;
-  const closed = whyClosed(layout);
+  const closed = accessProblem(layout);
   if (closed !== undefined) {
     say(closed);
     return 1;
@@ -105,7 +105,7 @@ async function stop(home: string, layout: Layout): Promise<number> {
 }
 
 /** Why the data directory isn't accessible; undefined if it is. */
-function whyClosed(layout: Layout): string | undefined {
+function accessProblem(layout: Layout): string | undefined {
   try {
     accessSync(layout.root, constants.X_OK);
     if (existsSync(layout.run) || !mayList(layout.root)) accessSync(layout.run, constants.R_OK | constants.X_OK);
@@ -163,10 +163,10 @@ async function clearUp(home: string, layout: Layout): Promise<number> {
 }
 
 /** Rejects unless the directory belongs to a stack and the person confirmed with its name. */
-async function mayBeRemoved(layout: Layout, answer: string | undefined): Promise<void> {
-  mustBeOfStack(layout);
+async function confirmRemoval(layout: Layout, answer: string | undefined): Promise<void> {
+  requireStackDirectory(layout);
   const { root } = layout;
-  const message = answer ?? (await requestedFor(root));
+  const message = answer ?? (await promptForConfirmation(root));
   if (message.replace(/(?<=.)\/+$/, '') === root) return;
   throw new StackError(
     `The answer is not ${root}. Nothing was stopped or deleted.`,
@@ -174,7 +174,7 @@ async function mayBeRemoved(layout: Layout, answer: string | undefined): Promise
   );
 }
 
-function mustBeOfStack({ root, ...layout }: Layout): void {
+function requireStackDirectory({ root, ...layout }: Layout): void {
   const found = lstatSync(root, { throwIfNoEntry: false });
   if (found === undefined)
     throw new StackError(`Data directory not found: ${root}.`, 'give the data directory of the stack with --data DIR');
@@ -191,7 +191,7 @@ function mustBeOfStack({ root, ...layout }: Layout): void {
     );
 }
 
-async function requestedFor(root: string): Promise<string> {
+async function promptForConfirmation(root: string): Promise<string> {
   if (!process.stdin.isTTY)
     throw new StackError(
       "Can't ask for confirmation without a terminal. Nothing was stopped or deleted.",
@@ -212,7 +212,7 @@ async function removeStack(home: string, layout: Layout): Promise<void> {
   await whileStopped(home, layout, say, () => partsOf(layout).forEach(remove));
   remove(layout.run);
   say(
-    emptied(layout.root)
+    removeIfEmpty(layout.root)
       ? `Deleted ${layout.root}.\n`
       : `Deleted the stack's data. ${layout.root} was kept because it contains other files.\n`,
   );
@@ -241,7 +241,7 @@ function remove(path: string): void {
   }
 }
 
-function emptied(root: string): boolean {
+function removeIfEmpty(root: string): boolean {
   try {
     rmdirSync(root);
     return true;

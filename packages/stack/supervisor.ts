@@ -98,7 +98,7 @@ function servicesFor(plan: EmbeddedPlan, log: Pick<Log, 'info'>): Services {
       const files = retentionFiles(plan.layout.core);
       const { messages } = await files.sync(wantedRetention(settings));
       if (messages.length > 0) log.info('retention.files', { messages });
-      return formatInForce(await files.read());
+      return retentionSummary(await files.read());
     },
     prepareState: async () => {
       try {
@@ -112,7 +112,7 @@ function servicesFor(plan: EmbeddedPlan, log: Pick<Log, 'info'>): Services {
 }
 
 /** Summarizes the retention policy. The embedded core counts days. */
-function formatInForce({ policy, schedule }: RetentionFileContents): string {
+function retentionSummary({ policy, schedule }: RetentionFileContents): string {
   if (isKeepingAll(policy)) return 'keep everything';
   if (schedule === NEVER) return `${formatLimited(policy)}, but no schedule: nothing is deleted`;
   return `${formatLimited(policy)}, at ${schedule} (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;

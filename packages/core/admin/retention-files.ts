@@ -96,7 +96,7 @@ export function retentionFiles(dataDir: string): Retention {
   return {
     policy: () => ({ ...policy }),
     changePolicy(given) {
-      mustBeUnedited(edited.policy());
+      refuseEdited(edited.policy());
       const next = { ...policy, ...given };
       writeFileAtomically(pathOf('policy'), policyText(next, exempt));
       policy = next;
@@ -108,7 +108,7 @@ export function retentionFiles(dataDir: string): Retention {
     schedule: () => schedule,
     changeSchedule(text) {
       if (scheduleFault(text) !== undefined) return false;
-      mustBeUnedited(edited.schedule());
+      refuseEdited(edited.schedule());
       writeFileAtomically(pathOf('schedule'), scheduleText(text));
       schedule = text;
       changed();
@@ -135,7 +135,7 @@ export function retentionFiles(dataDir: string): Retention {
  * A change through the API writes the file anew: what somebody has written there meanwhile would be
  * lost.
  */
-function mustBeUnedited(path: string | undefined): void {
+function refuseEdited(path: string | undefined): void {
   if (path === undefined || textOf(path) === undefined) return;
   const text = `${path} was edited but not loaded. Restart the core, or undo the edit`;
   throw new CoreFault('conflict', text);

@@ -68,7 +68,7 @@ const NOBODY: readonly StreamDevice[] = [];
  * Events that are sent to a mission on the stream: their uid becomes content of it, once; to whom
  * they go is kept in memory, so that a stream of positions costs no query each.
  */
-export class KeptMissionPosts implements MissionPosts {
+export class CachedMissionPosts implements MissionPosts {
   readonly #options: MissionPostsOptions;
   readonly #missions;
   readonly #open;
@@ -243,7 +243,7 @@ export interface Missions {
 
 export function createMissions(options: MissionsOptions): Missions {
   const { run, runEvents = run, tokenKey, hostname, notices, connected, log, now } = options;
-  let posts: KeptMissionPosts | undefined;
+  let posts: CachedMissionPosts | undefined;
   const changed = (): void => posts?.forget();
   const subscriptions = new StoredMissionSubscriptions(run, changed);
   const parts: MissionParts = {
@@ -255,6 +255,6 @@ export function createMissions(options: MissionsOptions): Missions {
     passwords: new MissionPasswords(),
     announce: announce(notices),
   };
-  posts = new KeptMissionPosts({ ...parts, audience: audience(subscriptions, connected), log, now });
+  posts = new CachedMissionPosts({ ...parts, audience: audience(subscriptions, connected), log, now });
   return { parts, posts };
 }

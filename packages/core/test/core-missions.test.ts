@@ -8,7 +8,7 @@ import { rateLimit } from '@holdfast/kit/rate-limit';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { CoreFault } from '../http/answers.ts';
 import { eventXml } from '../missions/contents.ts';
-import { KeptMissionPosts } from '../missions/create-missions.ts';
+import { CachedMissionPosts } from '../missions/create-missions.ts';
 import { MissionTokens } from '../missions/credentials.ts';
 import { CHANGE_RATE, type MissionWithGroups, PASSWORD_RATE } from '../model/mission.ts';
 import { escapeXml, unescapeXml } from '../model/wire-text.ts';
@@ -165,7 +165,7 @@ describe('events for a mission while the database is away', () => {
       requested++;
       return Promise.reject(new AppError('unavailable', 'The database does not answer'));
     };
-    const posts = new KeptMissionPosts({
+    const posts = new CachedMissionPosts({
       ...parts,
       reads: { ...parts.reads, named },
       audience: async () => [],
@@ -198,7 +198,7 @@ it('a mission that is full is told of once a minute, however many there are', as
   const log = memoryLog();
   const parts = noMissions();
   const groups = [{ name: 'Ops', place: 2 }];
-  const posts = new KeptMissionPosts({
+  const posts = new CachedMissionPosts({
     ...parts,
     reads: {
       ...parts.reads,

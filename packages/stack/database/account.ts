@@ -35,11 +35,11 @@ export function databaseAccount(pgdata: string, initdb: string, workplace: strin
   const give = (path: string): void => chownSync(path, candidate.uid, candidate.gid);
   const accounts: Account[] = [
     { command: (name, args) => ({ program: name, args, ...candidate }), give },
-    { command: (name, args) => ({ program: 'setpriv', args: [...passingEverywhere(candidate), name, ...args] }), give },
+    { command: (name, args) => ({ program: 'setpriv', args: [...setprivArguments(candidate), name, ...args] }), give },
   ];
   const complaints = new Set<string>();
   for (const account of accounts) {
-    const complaint = complaintOf(account, initdb, workplace);
+    const complaint = dryRunError(account, initdb, workplace);
     if (complaint === undefined) return account;
     complaints.add(complaint);
   }
@@ -87,7 +87,7 @@ function candidateFor(pgdata: string): Candidate {
   return { uid: NOBODY, gid: Number(entry[1]) };
 }
 
-function passingEverywhere({ uid, gid }: Candidate): string[] {
+function setprivArguments({ uid, gid }: Candidate): string[] {
   const capability = '+dac_read_search';
   return [
     '--securebits',
@@ -108,7 +108,7 @@ function passingEverywhere({ uid, gid }: Candidate): string[] {
  * The reason why the account can't run PostgreSQL, found by a dry run of initdb; undefined if it
  * can.
  */
-function complaintOf(account: Account, initdb: string, workplace: string): string | undefined {
+function dryRunError(account: Account, initdb: string, workplace: string): string | undefined {
   const attempt = 'cd "$1" && exec "$2" -s -D "$1" -U postgres';
   const { program, args, ...identity } = account.command('/bin/sh', ['-c', attempt, 'sh', workplace, initdb]);
   const { status, signal, stderr, error } = spawnSync(program, args, {

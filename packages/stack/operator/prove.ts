@@ -27,7 +27,7 @@ const REMEDIES_SHOWN = 2;
 export async function prove(call: Invocation): Promise<number> {
   const args = argumentsOrUsage(() => readArguments(call), USAGE);
   if (typeof args === 'number') return args;
-  const proof = await proven(args);
+  const proof = await proveWithRetries(args);
   process.stdout.write(proofText(proof));
   return proof.passed ? 0 : 1;
 }
@@ -50,11 +50,11 @@ function readArguments(call: Invocation): ProveArguments | 'help' {
  * Retries: our accounts and certificates are created in the first minute, so a failure before that
  * is not final.
  */
-async function proven({ place, withinSeconds }: ProveArguments): Promise<Proof> {
+async function proveWithRetries({ place, withinSeconds }: ProveArguments): Promise<Proof> {
   const deadline = performance.now() + withinSeconds * 1000;
   let reportOf: string | undefined;
   for (;;) {
-    const proof = await tried(place);
+    const proof = await proveOnce(place);
     if (proof.passed || performance.now() + BETWEEN_TRIES_MS > deadline) return proof;
     const failed = proof.stages.at(-1)?.stage ?? 'account';
     if (failed !== reportOf)
@@ -64,7 +64,7 @@ async function proven({ place, withinSeconds }: ProveArguments): Promise<Proof> 
   }
 }
 
-async function tried(place: OperatorPlace): Promise<Proof> {
+async function proveOnce(place: OperatorPlace): Promise<Proof> {
   try {
     return (await askManagement(place, { ask: 'prove' }, ONE_TRY_WITHIN_MS)) as Proof;
   } catch (error) {

@@ -48,7 +48,7 @@ export async function resetPassword(call: Invocation): Promise<number> {
   const isWebadmin = nameKey(username) === WEBADMIN;
   // Written first: otherwise, after a crash in between, the next start would restore the old
   // password.
-  const restore = isWebadmin && secrets !== undefined ? await keptIn(secrets, password, place) : undefined;
+  const restore = isWebadmin && secrets !== undefined ? await writeForNextStart(secrets, password, place) : undefined;
   const isOfSettings = isWebadmin && (args.isWritten || restore !== undefined);
   try {
     await askManagement(place, { ask: 'password', username, password, isOfSettings }, WITHIN_MS);
@@ -56,7 +56,7 @@ export async function resetPassword(call: Invocation): Promise<number> {
     restore?.();
     throw error;
   }
-  if (isOfSettings && secrets !== undefined) showIn(layoutOf(dirname(secrets)).stack, password);
+  if (isOfSettings && secrets !== undefined) updateStackFile(layoutOf(dirname(secrets)).stack, password);
   process.stderr.write(`Password of ${username} changed. All their sessions have ended.\n`);
   if (isWebadmin && !isOfSettings)
     process.stderr.write('CORE_WEBADMIN_PASSWORD is set manually and was not changed. Update it there, too.\n');
@@ -100,7 +100,11 @@ async function firstLine(): Promise<string> {
  * Writes the password that the next start sets for webadmin. Resolves with a function that reverts
  * it, or with undefined if the password was set manually: a start doesn't apply that one again.
  */
-async function keptIn(file: string, password: string, place: OperatorPlace): Promise<(() => void) | undefined> {
+async function writeForNextStart(
+  file: string,
+  password: string,
+  place: OperatorPlace,
+): Promise<(() => void) | undefined> {
   const source = await askManagement(place, { ask: 'source', name: 'CORE_WEBADMIN_PASSWORD' }, WITHIN_MS);
   if (source !== 'generated') return undefined;
   const { values, readFrom: before = '' } = keptSecrets(file, []);
@@ -109,7 +113,7 @@ async function keptIn(file: string, password: string, place: OperatorPlace): Pro
 }
 
 /** Updates stack.json, which shows how to sign in. */
-function showIn(file: string, password: string): void {
+function updateStackFile(file: string, password: string): void {
   const content = JSON.parse(readFileSync(file, 'utf8')) as object;
   const webadmin = { username: WEBADMIN, password };
   writeFileAtomically(file, `${JSON.stringify({ ...content, webadmin }, null, 2)}\n`);

@@ -239,7 +239,7 @@ describe('a stopped stack', () => {
     });
     expect(await remove(stack.data)).toMatchObject({
       code: 0,
-      output: expect.stringContaining('others have files in it'),
+      output: expect.stringContaining('because it contains other files'),
     });
     expect(readdirSync(stack.data)).toEqual(['notes.txt']);
     expect(readFileSync(join(elsewhere, 'file'), 'utf8')).toBe('stays');
