@@ -69,7 +69,7 @@ describe('a running stack', () => {
     expect((await script('unlock.sh', '--list')).output).toContain('No addresses are locked out');
     expect(await script('unlock.sh', '127.0.0.1')).toMatchObject({
       code: 1,
-      output: expect.stringContaining('No failed sign-in'),
+      output: expect.stringContaining('has no failed sign-ins'),
     });
   });
 
