@@ -64,7 +64,7 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
     live,
     log,
     limits,
-    ...(maxConnections === undefined ? {} : { mostConnections: maxConnections }),
+    ...(maxConnections === undefined ? {} : { maxConnections }),
   };
   const listeners = [
     new HttpPort({

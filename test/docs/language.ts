@@ -68,8 +68,9 @@ export function declaredNames(file: string): Found[] {
   return found;
 }
 
+/** SQL, shell, HTML and the like, which nobody reads as a text. */
 const CODE =
-  /^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|ALTER|ORDER|WHERE|FROM|AND|SET|JOIN|LEFT|GROUP|LIMIT)\b|[{};]\s*$|=>|^[\w./-]+$/;
+  /^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|ALTER|ORDER|WHERE|FROM|AND|SET|JOIN|LEFT|GROUP|LIMIT|EXISTS|DO \$)\b|<html|^exec |=>|^[\w./-]+$|(^| )ß=/;
 
 /** Texts that people read: string literals of several words, templates (a value stands as `$`), and text between tags. */
 export function textsOf(file: string): Found[] {
@@ -80,12 +81,16 @@ export function textsOf(file: string): Found[] {
     if (/\p{L}+ \p{L}/u.test(plain) && !CODE.test(plain))
       found.push({ at: `${file}:${lineAt(node.start)}`, text: plain });
   };
+  /** Each line of a help text by itself; what its columns hold as sentences of their own. */
+  const addLines = (node: Node, text: string): void => {
+    if (!CODE.test(text)) for (const line of text.split(/\n\s*/)) add(node, line.replaceAll(/ {2,}/g, '. '));
+  };
   walk(program, (node, [parent]) => {
     if (node.type === 'Literal' && typeof node['value'] === 'string' && parent?.type !== 'ImportDeclaration') {
-      add(node, node['value']);
+      addLines(node, node['value']);
     } else if (node.type === 'JSXText') add(node, String(node['value']));
     else if (node.type === 'TemplateLiteral' && parent?.type !== 'TaggedTemplateExpression') {
-      add(node, (node['quasis'] as { value: { cooked: string } }[]).map(({ value }) => value.cooked).join('$'));
+      addLines(node, (node['quasis'] as { value: { cooked: string } }[]).map(({ value }) => value.cooked).join('$'));
     }
   });
   return found;
