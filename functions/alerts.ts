@@ -1,4 +1,5 @@
-// GET /api/alerts lists alerts with their deliveries; POST /api/ops/alerts/test sends a test message.
+// GET /api/alerts lists alerts with their deliveries; POST /api/ops/alerts/test sends a test
+// message.
 
 import { z } from '@hono/zod-openapi';
 import { csvLine } from '@holdfast/kit/text';

@@ -31,7 +31,10 @@ import { signInFunction } from './sign-in.tsx';
 import { userGroupsFunction, userPasswordFunction, usersFunction } from './users.ts';
 import { vacuumFunction } from './vacuum.ts';
 
-/** Builds the app for one host. Everything under /api and /metrics that is not open answers 401 before 404. */
+/**
+ * Builds the app for one host. Everything under /api and /metrics that is not open answers 401
+ * before 404.
+ */
 export function createApp(deps: Deps): App {
   const app: App = new OpenAPIHono<AppEnv>({ strict: false, defaultHook: refuseInvalid });
   app.onError(withErrorPages(onError(deps.log, deps.audit)));

@@ -14,9 +14,10 @@ import { type Principal, roleInForce } from '../shared/sign-in/rules.ts';
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Behind the proxy may stand a service that takes whatever a signed-in browser sends: a page of another site must not use
- * that. Says why the request is refused before anybody is asked who it is: another site's page has caused it, and it may change
- * something, or opens a WebSocket, which no browser keeps to its own site. Undefined: it is not, or the proxy does not say
+ * Behind the proxy may stand a service that takes whatever a signed-in browser sends: a page of
+ * another site must not use that. Says why the request is refused before anybody is asked who it
+ * is: another site's page has caused it, and it may change something, or opens a WebSocket, which
+ * no browser keeps to its own site. Undefined: it is not, or the proxy does not say
  * (X-Forwarded-Method). Whoever invents these headers refuses nobody but himself.
  */
 export function foreignForwarded({ headers, url }: Request, secure: boolean): string | undefined {
@@ -62,8 +63,8 @@ export function whyNotThrough(principal: Principal, role: 'viewer' | 'admin' | u
 }
 
 /**
- * Who it is, where ADMIN_GROUP has this name. A token that may only read must not be taken for an administrator by what
- * stands behind the proxy.
+ * Who it is, where ADMIN_GROUP has this name. A token that may only read must not be taken for an
+ * administrator by what stands behind the proxy.
  */
 export function remoteOf({ username, groups, by }: Principal, adminGroup: string): Remote {
   const limited = by.kind === 'token' && by.scope !== 'admin';
@@ -72,7 +73,10 @@ export function remoteOf({ username, groups, by }: Principal, adminGroup: string
   return { user: PLAIN.test(username) ? username : encoded(username), groups: shown.map(encoded).join(',') };
 }
 
-/** Visible ASCII, spaces within; a percent sign is encoded, so that nobody's name reads as the encoded name of another. */
+/**
+ * Visible ASCII, spaces within; a percent sign is encoded, so that nobody's name reads as the
+ * encoded name of another.
+ */
 const PLAIN = /^(?:[!-$&-~](?:[ -$&-~]*[!-$&-~])?)?$/;
 
 function encoded(name: string): string {
@@ -83,8 +87,8 @@ function encoded(name: string): string {
 export type VerifyDemand = { base: 'core' } | { base: 'web'; role: 'viewer' | 'admin' | undefined };
 
 /**
- * Throws `malformed` for names and values that are unknown or given twice, and for a role together with the core base: a demand
- * with a slip of the pen would else let everybody in.
+ * Throws `malformed` for names and values that are unknown or given twice, and for a role together
+ * with the core base: a demand with a slip of the pen would else let everybody in.
  */
 export function verifyDemandOf(query: URLSearchParams): VerifyDemand {
   for (const name of query.keys()) {
@@ -148,7 +152,8 @@ export function authVerifyFunction(
     const foreign = foreignForwarded(c.req.raw, c.env.secure);
     if (foreign !== undefined) throw new AppError('forbidden', foreign);
     const credentials = credentialsOf(c);
-    // Not 401, which would be taken for a wrong password: a proxy that garbles the header is to be noticed.
+    // Not 401, which would be taken for a wrong password: a proxy that garbles the header is to be
+    // noticed.
     if (credentials.kind === 'unreadable')
       throw new AppError('malformed', 'The Authorization header has no username and password separated by a colon.');
     if (demand.base === 'core') {

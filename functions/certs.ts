@@ -160,8 +160,8 @@ const route = apiRoute(
 );
 
 /**
- * GET /api/ops/certs/{file}/download: a certificate with its key, as a file for a phone or a program.
- * Adds the route of this file.
+ * GET /api/ops/certs/{file}/download: a certificate with its key, as a file for a phone or a
+ * program. Adds the route of this file.
  */
 export function certDownloadsFunction(app: App, deps: Deps): void {
   app.openapi(route, async function downloadCert(c) {
@@ -188,8 +188,8 @@ const revocationRoute = apiRoute(
 );
 
 /**
- * POST /api/ops/certs/{file}/revoke: revokes a certificate. 200 says that it is proven; 202 that it goes on.
- * Adds the route of this file.
+ * POST /api/ops/certs/{file}/revoke: revokes a certificate. 200 says that it is proven; 202 that it
+ * goes on. Adds the route of this file.
  */
 export function certRevocationFunction(app: App, deps: Deps): void {
   app.openapi(revocationRoute, async function revokeOne(c) {

@@ -1,4 +1,5 @@
-// GET /api/health returns the last measurements from memory; GET /api/health/{module} measures one module now.
+// GET /api/health returns the last measurements from memory; GET /api/health/{module} measures one
+// module now.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -114,7 +115,10 @@ export function healthFunction(app: App, deps: Deps): void {
   });
 }
 
-/** Measures now unless just measured, and publishes the result; the poll, due then, passes it to alerts. */
+/**
+ * Measures now unless just measured, and publishes the result; the poll, due then, passes it to
+ * alerts.
+ */
 export async function measureNow(module: HealthModule, deps: Deps): Promise<void> {
   const { name } = module;
   await deps.together(`measure ${name}`, async () => {

@@ -32,14 +32,18 @@ import type { Entrance } from '../shared/sign-in/port.ts';
 import { type Principal, SCOPES } from '../shared/sign-in/rules.ts';
 
 /**
- * Changing one's own password, for the API and the page: the one that is now comes first, at the same door as a sign-in.
+ * Changing one's own password, for the API and the page: the one that is now comes first, at the
+ * same door as a sign-in.
  */
 interface Passwords {
   current: string;
   password: string;
 }
 
-/** Every session of the person ends, also that of the request. `unauthenticated` for a wrong `current`, which counts. */
+/**
+ * Every session of the person ends, also that of the request. `unauthenticated` for a wrong
+ * `current`, which counts.
+ */
 export async function changeOwnPassword(
   c: Context<AppEnv>,
   deps: Deps,
@@ -61,7 +65,9 @@ export async function accountOf({ identity }: Deps, { username }: Principal): Pr
   throw new AppError('not_found', `The identity provider has no account ${username}.`);
 }
 
-/** The password itself must have been judged: the emergency sign-in knows only that of the settings. */
+/**
+ * The password itself must have been judged: the emergency sign-in knows only that of the settings.
+ */
 function mustBeIn(entrance: Entrance): void {
   if (entrance.kind === 'locked') throw lockedOut(entrance.retryAfterSeconds);
   if (entrance.kind === 'refused') throw new AppError('unauthenticated', 'current_password is wrong.');
@@ -182,8 +188,8 @@ const revokeRoute = apiRoute(
 );
 
 /**
- * /api/me/certs: the certificates whose record says that they are those of whoever is signed in. Anything else is not there.
- * Adds the routes of this file.
+ * /api/me/certs: the certificates whose record says that they are those of whoever is signed in.
+ * Anything else is not there. Adds the routes of this file.
  */
 export function meCertsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listOwnCerts(c) {

@@ -1,6 +1,6 @@
-// POST /oauth/token: the core's token for a name and a password, which stand in the form. The reverse proxy sends these requests
-// here and not to the core, so that wrong passwords count at the one lock-out, for the address of the client. Errors look as
-// the core's own.
+// POST /oauth/token: the core's token for a name and a password, which stand in the form. The
+// reverse proxy sends these requests here and not to the core, so that wrong passwords count at the
+// one lock-out, for the address of the client. Errors look as the core's own.
 
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -61,7 +61,8 @@ export function oauthTokenFunction(app: App, deps: Pick<Deps, 'authenticator' | 
     const order = orderIn(await formOf(c));
     if (typeof order === 'string') return refused(400, 'unsupported_grant_type', order);
     const { username, password } = order;
-    // The core would count a wrong password for the address of management, and in the end lock everybody out.
+    // The core would count a wrong password for the address of management, and in the end lock
+    // everybody out.
     await enter(c, deps.authenticator, { kind: 'basic', username, password }, 'core');
     return passedOn(await deps.coreEnrollment.token(order));
   }
@@ -81,7 +82,10 @@ export function oauthTokenFunction(app: App, deps: Pick<Deps, 'authenticator' | 
   });
 }
 
-/** Of address and body together: a client library sends the fields in the address, as a release allows. */
+/**
+ * Of address and body together: a client library sends the fields in the address, as a release
+ * allows.
+ */
 async function formOf(c: Context<AppEnv>): Promise<[string, string][]> {
   const body = await c.req.arrayBuffer();
   if (body.byteLength > MAX_BODY_BYTES)

@@ -1,6 +1,7 @@
-// What is asked again and again, answered without the framework and without waiting: GET of the addresses in the table
-// below, for somebody who came in a moment ago, and to /auth/verify with a password from a locked address. Whatever is not
-// exactly that goes the normal way and gets the same answer there.
+// What is asked again and again, answered without the framework and without waiting: GET of the
+// addresses in the table below, for somebody who came in a moment ago, and to /auth/verify with a
+// password from a locked address. Whatever is not exactly that goes the normal way and gets the
+// same answer there.
 
 import { parse as parseCookie } from 'hono/utils/cookie';
 import { AppError } from '@holdfast/kit/app-error';

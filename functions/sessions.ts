@@ -145,7 +145,10 @@ const revokeTokenRoute = apiRoute(
   { access: 'admin', fails: ['not_found', 'invalid'] },
 );
 
-/** Adds the routes below /api/tokens. A token acts for the person who made it, and ends with that person's right to sign in. */
+/**
+ * Adds the routes below /api/tokens. A token acts for the person who made it, and ends with that
+ * person's right to sign in.
+ */
 export function tokensFunction(app: App, deps: Deps): void {
   app.openapi(listTokensRoute, async function listTokens(c) {
     const { page, page_size } = c.req.valid('query');

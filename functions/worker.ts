@@ -1,5 +1,5 @@
-// The entry of workerd: the same functions and jobs. Requests come from the Node host only, which vouches for the
-// connection they arrived on.
+// The entry of workerd: the same functions and jobs. Requests come from the Node host only, which
+// vouches for the connection they arrived on.
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';

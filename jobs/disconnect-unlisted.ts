@@ -1,5 +1,5 @@
-// Disconnects devices that connected while the directory was unavailable, so that they get their channels.
-// Skipped while the core is unavailable.
+// Disconnects devices that connected while the directory was unavailable, so that they get their
+// channels. Skipped while the core is unavailable.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { disconnectUnlisted, hasLoggedConnections, type UnlistedRun } from '../shared/devices/connections/unlisted.ts';

@@ -1,6 +1,6 @@
-// Sends pending alerts: each is taken under a lease and sent to every recipient who does not have it yet.
-// It counts as sent once every recipient has it. Failures are retried with growing pauses, then given up visibly.
-// Alerts of one module are sent in the order in which they were raised.
+// Sends pending alerts: each is taken under a lease and sent to every recipient who does not have
+// it yet. It counts as sent once every recipient has it. Failures are retried with growing pauses,
+// then given up visibly. Alerts of one module are sent in the order in which they were raised.
 
 import { maskAddresses } from '@holdfast/kit/text';
 import { alertMessage } from '../shared/alerts/message.ts';

@@ -1,5 +1,5 @@
-// Deactivates expired accounts, including programs. A failure does not stop the others.
-// Accounts that must be kept (the first and the last administrator) are logged in each run until resolved.
+// Deactivates expired accounts, including programs. A failure does not stop the others. Accounts
+// that must be kept (the first and the last administrator) are logged in each run until resolved.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Deps } from '../shared/http/deps.ts';

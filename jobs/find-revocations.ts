@@ -1,4 +1,5 @@
-// Finds certificates that were revoked at the core without Holdfast; skipped while the core is unavailable.
+// Finds certificates that were revoked at the core without Holdfast; skipped while the core is
+// unavailable.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { findRevocations, removeLeftKeys } from '../shared/devices/revocation/prove.ts';

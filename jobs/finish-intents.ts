@@ -1,5 +1,5 @@
-// Finishes audit intents without an outcome, because their process died or the provider became unavailable.
-// Those that can't be finished now are retried in the next run.
+// Finishes audit intents without an outcome, because their process died or the provider became
+// unavailable. Those that can't be finished now are retried in the next run.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { MINUTE_MS } from '@holdfast/kit/time';

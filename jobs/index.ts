@@ -1,5 +1,5 @@
-// Lists the jobs. To add one, add a file beside this one that exports run(deps, now), and an entry here.
-// A test checks that wrangler.toml has the minutes of these crons.
+// Lists the jobs. To add one, add a file beside this one that exports run(deps, now), and an entry
+// here. A test checks that wrangler.toml has the minutes of these crons.
 
 import type { Deps } from '../shared/http/deps.ts';
 import type { Job } from '../shared/jobs/port.ts';

@@ -1,4 +1,5 @@
-// Keeps the retention history: runs of the core, including scheduled ones, and when policy and schedule came into force.
+// Keeps the retention history: runs of the core, including scheduled ones, and when policy and
+// schedule came into force.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Deps } from '../shared/http/deps.ts';

@@ -1,4 +1,5 @@
-// Renews the certificates of the stack's own service accounts before they expire, after a new CA, and after a revocation.
+// Renews the certificates of the stack's own service accounts before they expire, after a new CA,
+// and after a revocation.
 
 import type { Deps } from '../shared/http/deps.ts';
 import { keepServiceCertificates } from '../shared/people/service-accounts/keep-certificates.ts';

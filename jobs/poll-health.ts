@@ -1,4 +1,5 @@
-// Measures every due health module concurrently, stores the result and passes it to the alert engine. Needs no database.
+// Measures every due health module concurrently, stores the result and passes it to the alert
+// engine. Needs no database.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { AlertEvaluation } from '../shared/alerts/port.ts';

@@ -1,4 +1,5 @@
-// Advances revocations until they are proven: pending requests, the canary when due, then the proofs.
+// Advances revocations until they are proven: pending requests, the canary when due, then the
+// proofs.
 
 import { type CanaryOutcome, isCanaryWanted, runCanaryIfDue } from '../shared/devices/revocation/canary.ts';
 import { proveOpenRevocations } from '../shared/devices/revocation/prove.ts';
@@ -28,7 +29,10 @@ export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<
   return { open_orders: openOrders, canary, ...proofs };
 }
 
-/** Requests a measurement, because an overdue revocation is critical at once and health measures hourly. */
+/**
+ * Requests a measurement, because an overdue revocation is critical at once and health measures
+ * hourly.
+ */
 async function measureWhatIsLate({ certificateStore, health, now }: Deps): Promise<void> {
   const open = [...(await certificateStore.orders()), ...(await certificateStore.openRevocations(MAX_SCANNED))];
   const since = lateSinceMs(open, now());

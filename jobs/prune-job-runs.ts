@@ -1,4 +1,5 @@
-// Removes our own records of finished job runs after a month, and of requested jobs after three; nothing of the core.
+// Removes our own records of finished job runs after a month, and of requested jobs after three;
+// nothing of the core.
 
 import { DAY_MS } from '@holdfast/kit/time';
 import type { Deps } from '../shared/http/deps.ts';

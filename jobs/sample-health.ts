@@ -1,4 +1,5 @@
-// Samples the state of every health module every five minutes, and reads earlier samples after a start.
+// Samples the state of every health module every five minutes, and reads earlier samples after a
+// start.
 
 import { sampleHealth } from '../shared/health/sample.ts';
 import type { Deps } from '../shared/http/deps.ts';

@@ -13,7 +13,9 @@ import { Missing } from '../pages/parts/notice.tsx';
 import { Empty } from '../pages/parts/table.tsx';
 import { timeInZone } from '../pages/parts/time.tsx';
 
-/** A log line for people, parsed from JSON (ours, the proxy's, the sign-in's) or from plain text. */
+/**
+ * A log line for people, parsed from JSON (ours, the proxy's, the sign-in's) or from plain text.
+ */
 export interface LogLine {
   /** Milliseconds; undefined if the line has no time. */
   atMs: number | undefined;

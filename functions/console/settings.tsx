@@ -1,4 +1,5 @@
-// GET /settings: shows each setting with its source, changes that need a restart, and how to change one.
+// GET /settings: shows each setting with its source, changes that need a restart, and how to change
+// one.
 
 import { counted } from '@holdfast/kit/format';
 import { shortened } from '@holdfast/kit/text';

@@ -28,7 +28,10 @@ export function isIpAddress(text: string): boolean {
   return isIpv4(text) || isIpv6(text);
 }
 
-/** True for a host name of RFC 1123 (labels of letters, digits and hyphens, at most 253 characters in all). */
+/**
+ * True for a host name of RFC 1123 (labels of letters, digits and hyphens, at most 253 characters
+ * in all).
+ */
 export function isHostName(text: string): boolean {
   if (text.length > 253) return false;
   const labels = text.split('.');
@@ -36,7 +39,10 @@ export function isHostName(text: string): boolean {
   return labels.every((label) => LABEL.test(label)) && !/^\d+$/.test(last);
 }
 
-/** One spelling per address (`::0` becomes `::`); undefined for text that is none, and for IPv4 written as IPv6. */
+/**
+ * One spelling per address (`::0` becomes `::`); undefined for text that is none, and for IPv4
+ * written as IPv6.
+ */
 export function normalAddress(text: string): string | undefined {
   if (isIpv4(text)) return text;
   if (!isIpv6(text)) return undefined;
@@ -60,7 +66,10 @@ export function coversLoopback(address: string): boolean {
   return isWildcardAddress(address) || address === '127.0.0.1';
 }
 
-/** True for a normal address that a machine can have as its own: not multicast, broadcast, reserved or link-local. */
+/**
+ * True for a normal address that a machine can have as its own: not multicast, broadcast, reserved
+ * or link-local.
+ */
 export function isUnicastAddress(address: string): boolean {
   return isIpv4(address) ? Number(address.split('.')[0]) < 224 : !/^(ff|fe[89ab])/.test(address);
 }
@@ -70,7 +79,9 @@ export function urlHost(address: string): string {
   return isIpv6(address) ? `[${address}]` : address;
 }
 
-/** Dots stand between others, nothing is quoted, and the domain is in ASCII (`xn--...` for others). */
+/**
+ * Dots stand between others, nothing is quoted, and the domain is in ASCII (`xn--...` for others).
+ */
 const ADDRESS =
   /^(?=[^@]{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
 /** Of RFC 5321, without the angle brackets. */
@@ -78,8 +89,8 @@ const MAX_ADDRESS_LENGTH = 254;
 const MAX_NAME_LENGTH = 200;
 
 /**
- * E-mail addresses and senders as they may stand in a setting, a mail command and a header without meaning anything else.
- * True for the addresses that mail is sent to and from.
+ * E-mail addresses and senders as they may stand in a setting, a mail command and a header without
+ * meaning anything else. True for the addresses that mail is sent to and from.
  */
 export function isEmailAddress(text: string): boolean {
   return text.length <= MAX_ADDRESS_LENGTH && ADDRESS.test(text);
@@ -107,7 +118,9 @@ function unquoted(name: string): string {
   return inQuotes === undefined ? name : inQuotes.replaceAll(/\\(.)/gu, '$1');
 }
 
-/** The sender in the form that services take; a name with punctuation of its own meaning is quoted. */
+/**
+ * The sender in the form that services take; a name with punctuation of its own meaning is quoted.
+ */
 export function formatSender({ name, address }: Sender): string {
   if (name === '') return address;
   const shown = /[()<>[\]:;@\\,"]/.test(name) ? `"${name.replaceAll(/["\\]/g, String.raw`\$&`)}"` : name;

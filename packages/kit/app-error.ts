@@ -1,4 +1,5 @@
-// The closed set of failures that people and programs see; shared/http/problem.ts maps each to a status.
+// The closed set of failures that people and programs see; shared/http/problem.ts maps each to a
+// status.
 
 export const ERROR_CODES = [
   'malformed',
@@ -20,7 +21,10 @@ export const ERROR_CODES = [
 
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** One invalid member of a request: `path` is dotted (`policy.cot`), `message` says what is expected. */
+/**
+ * One invalid member of a request: `path` is dotted (`policy.cot`), `message` says what is
+ * expected.
+ */
 export interface FieldError {
   path: string;
   message: string;
@@ -31,11 +35,17 @@ export interface AppErrorOptions {
   fields?: FieldError[];
   /** Seconds until the caller may try again (locked_out). */
   retryAfterSeconds?: number;
-  /** What a program needs to decide on it (confirmation_needed, not_enough_disk), or the job that is in the way (conflict). */
+  /**
+   * What a program needs to decide on it (confirmation_needed, not_enough_disk), or the job that is
+   * in the way (conflict).
+   */
   figures?: Record<string, unknown>;
 }
 
-/** A failure with a message that the caller may read. Everything else that is thrown answers 500 without its text. */
+/**
+ * A failure with a message that the caller may read. Everything else that is thrown answers 500
+ * without its text.
+ */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly fields: FieldError[];
@@ -65,7 +75,9 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** Why, as short as it can be said: the code or the message of what lies at the bottom of an error. */
+/**
+ * Why, as short as it can be said: the code or the message of what lies at the bottom of an error.
+ */
 export function causeOf(thrown: unknown): string {
   const { cause } = thrown instanceof Error ? thrown : { cause: undefined };
   return cause === undefined ? (codeOf(thrown) ?? messageOf(thrown)) : causeOf(cause);

@@ -1,6 +1,9 @@
 // Reads the body of a request or an answer, up to a limit.
 
-/** The whole body; rejects with what `tooLarge` makes as soon as it has more than `maxBytes`. The rest is not read then. */
+/**
+ * The whole body; rejects with what `tooLarge` makes as soon as it has more than `maxBytes`. The
+ * rest is not read then.
+ */
 export async function readBody(
   body: AsyncIterable<Uint8Array> | null | undefined,
   maxBytes: number,

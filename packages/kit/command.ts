@@ -1,4 +1,5 @@
-// What every program for the terminal does alike: reads its arguments or says how it is called, and ends with a code.
+// What every program for the terminal does alike: reads its arguments or says how it is called, and
+// ends with a code.
 
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
@@ -53,7 +54,9 @@ export function say(text: string): void {
   process.stderr.write(text);
 }
 
-/** A command line that cannot be understood; the message says which word and what to write instead. */
+/**
+ * A command line that cannot be understood; the message says which word and what to write instead.
+ */
 export class UsageError extends Error {}
 
 /** A failure as a person reads it. */
@@ -94,8 +97,9 @@ export async function readHidden(question: string): Promise<string> {
 }
 
 /**
- * What one program hands to another that it starts, in one environment variable.
- * Takes the handover out of the environment, so that nothing else reads it there. `how`: how the program is meant to be started.
+ * What one program hands to another that it starts, in one environment variable. Takes the handover
+ * out of the environment, so that nothing else reads it there. `how`: how the program is meant to
+ * be started.
  */
 export function takenHandover<T>(
   environment: NodeJS.ProcessEnv,

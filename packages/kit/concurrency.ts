@@ -1,11 +1,15 @@
-// Decides how much work runs at once: one piece after the other, so many at a time, or one for all who ask for the same.
+// Decides how much work runs at once: one piece after the other, so many at a time, or one for all
+// who ask for the same.
 
 import { withTimeout } from './timeout.ts';
 
 /** Runs a piece of work when its turn comes; resolves and rejects as the work does. */
 export type Runner = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** How long a piece of work may wait for its turn, and what it rejects with when that is over, as `withTimeout` has it. */
+/**
+ * How long a piece of work may wait for its turn, and what it rejects with when that is over, as
+ * `withTimeout` has it.
+ */
 export interface MaxWait {
   ms: number;
   late: string | (() => Error);
@@ -51,7 +55,10 @@ export function serializeByKey({ ms, late }: MaxWait): KeyedRunner {
   return Object.assign(inTurn, { size: () => tails.size });
 }
 
-/** At most `most` pieces of work at once; the others wait in the order in which they came, for ever without `wait`. */
+/**
+ * At most `most` pieces of work at once; the others wait in the order in which they came, for ever
+ * without `wait`.
+ */
 export function limitConcurrency(most: number, wait?: MaxWait): Runner {
   let free = most;
   const waiting = new Set<() => void>();
@@ -83,7 +90,10 @@ export function limitConcurrency(most: number, wait?: MaxWait): Runner {
   };
 }
 
-/** The answers in the order of the items. Rejects with the first failure; what is under way then goes on. */
+/**
+ * The answers in the order of the items. Rejects with the first failure; what is under way then
+ * goes on.
+ */
 export async function mapConcurrent<T, R>(
   items: readonly T[],
   most: number,
@@ -99,7 +109,10 @@ export async function mapConcurrent<T, R>(
 }
 
 export interface CallerLimit {
-  /** What lets the next one in, to be called once the work has ended, however often; undefined when there is no room. */
+  /**
+   * What lets the next one in, to be called once the work has ended, however often; undefined when
+   * there is no room.
+   */
   enter(caller: string): (() => void) | undefined;
   readonly inside: number;
 }
@@ -145,9 +158,10 @@ interface Attempts {
 const MAX_PRESENT = 256;
 
 /**
- * Never more sign-ins of one key at once than may still fail, so that guesses sent together do not all pass the lockout before
- * the first failure is known. `left` says how many failures a key has left; one attempt may always run, if only to hear that
- * it is locked. Undefined at once when too many of the key wait already.
+ * Never more sign-ins of one key at once than may still fail, so that guesses sent together do not
+ * all pass the lockout before the first failure is known. `left` says how many failures a key has
+ * left; one attempt may always run, if only to hear that it is locked. Undefined at once when too
+ * many of the key wait already.
  */
 export function limitAttempts(
   left: (key: string) => number,
@@ -175,7 +189,10 @@ export function limitAttempts(
   };
 }
 
-/** Callers that ask for the same thing at the same moment share one piece of work, where the host allows that. */
+/**
+ * Callers that ask for the same thing at the same moment share one piece of work, where the host
+ * allows that.
+ */
 export type SingleFlight = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
 /** Requests that were sent at once arrive within this time. */
@@ -188,8 +205,8 @@ interface Flight {
 }
 
 /**
- * Who asks later shares the next piece of work, which begins when the running one has ended: so nobody waits for more than
- * two, and nobody gets what was true before that moment.
+ * Who asks later shares the next piece of work, which begins when the running one has ended: so
+ * nobody waits for more than two, and nobody gets what was true before that moment.
  */
 export function singleFlight(clockMs: () => number = () => performance.now()): SingleFlight {
   const running = new Map<string, Flight>();
@@ -220,7 +237,10 @@ export function singleFlight(clockMs: () => number = () => performance.now()): S
   };
 }
 
-/** Requests that arrived together are read in one turn of the event loop: the work begins after all of them have joined. */
+/**
+ * Requests that arrived together are read in one turn of the event loop: the work begins after all
+ * of them have joined.
+ */
 function afterThisTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -27,7 +27,10 @@ export interface CoreRetentionRun {
   rows: Partial<Record<Retained, number>>;
   /** What went with missions, besides `rows`. */
   included: { cot: number; files: number };
-  /** How many rows it will delete in all, with what goes with missions; null while that is not known. */
+  /**
+   * How many rows it will delete in all, with what goes with missions; null while that is not
+   * known.
+   */
   expected: number | null;
   /** Freed for later rows, an estimate; null when the core does not say. */
   bytes: number | null;

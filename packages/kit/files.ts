@@ -53,8 +53,9 @@ export function syncDirectory(directory: string): void {
 }
 
 /**
- * Files that are replaced as a whole: a reader, and a start after a crash, finds the old content or the new one.
- * Writes to `beside` and renames; readable by the owner only. The directory is made when it is missing.
+ * Files that are replaced as a whole: a reader, and a start after a crash, finds the old content or
+ * the new one. Writes to `beside` and renames; readable by the owner only. The directory is made
+ * when it is missing.
  */
 export async function replaceFile(file: string, text: string, beside = `${file}.new`): Promise<void> {
   await makeDirectory(dirname(file));
@@ -67,7 +68,9 @@ export async function replaceFile(file: string, text: string, beside = `${file}.
   }
 }
 
-/** What lies there goes first: a link would lead elsewhere, and another's file would keep its mode. */
+/**
+ * What lies there goes first: a link would lead elsewhere, and another's file would keep its mode.
+ */
 async function writeNew(file: string, text: string): Promise<void> {
   await rm(file, { force: true });
   const handle = await open(file, 'wx', 0o600);
@@ -87,13 +90,16 @@ async function makeDirectory(path: string): Promise<void> {
 }
 
 /**
- * Reads small files that others write: never more than a file of that kind may hold, and never anything but an ordinary file.
- * The certificates of a PEM file, in their order.
+ * Reads small files that others write: never more than a file of that kind may hold, and never
+ * anything but an ordinary file. The certificates of a PEM file, in their order.
  */
 export const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 export const LARGEST_CERTIFICATE_BYTES = 256 * 1024;
 
-/** Does not wait for a writer where a pipe lies in place of a file. `ownOnly`: no symbolic link either. */
+/**
+ * Does not wait for a writer where a pipe lies in place of a file. `ownOnly`: no symbolic link
+ * either.
+ */
 export async function readBounded(
   path: string,
   maxBytes: number,
@@ -130,7 +136,10 @@ export function fileProblemOf(error: unknown): string {
   return 'cannot be understood: it is cut off, or not what its name says';
 }
 
-/** The mounts of a Linux machine, of the text of /proc/self/mountinfo, and on which of them a path lies. */
+/**
+ * The mounts of a Linux machine, of the text of /proc/self/mountinfo, and on which of them a path
+ * lies.
+ */
 export interface Mount {
   point: string;
   /** The kernel's word for the file system: ext4, overlay. */
@@ -167,7 +176,10 @@ export interface RandomFile {
   remedy: string;
 }
 
-/** The hex digits, lower case; the file is made when it is missing, for its owner alone. Throws a StackError that names it. */
+/**
+ * The hex digits, lower case; the file is made when it is missing, for its owner alone. Throws a
+ * StackError that names it.
+ */
 export function readOrMakeRandom({ path, bytes, remedy }: RandomFile): string {
   const kept = readIfThere(path)?.trim();
   if (kept === undefined) {

@@ -3,7 +3,10 @@
 /** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** Free data of an account, kept by the provider. The LDAP directory publishes it: never put a secret here. */
+/**
+ * Free data of an account, kept by the provider. The LDAP directory publishes it: never put a
+ * secret here.
+ */
 export type Attributes = Record<string, Json>;
 
 export interface Page<T> {
@@ -19,7 +22,10 @@ export interface Paging {
   pageSize: number;
 }
 
-/** Of JSON that was stored as text, by us or by somebody who changed it: the object that stands in the text; a text that is none is given as it is, under `text`. */
+/**
+ * Of JSON that was stored as text, by us or by somebody who changed it: the object that stands in
+ * the text; a text that is none is given as it is, under `text`.
+ */
 export function objectIn(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);

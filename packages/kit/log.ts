@@ -15,8 +15,9 @@ const MAX_WAIT_MS = 50;
 const MAX_BUFFERED = 64 * 1024;
 
 /**
- * Events as JSON lines on a file descriptor, collected for a moment and written together. One line per request runs
- * through here, so that time and head are made once and the bytes are kept outside the heap.
+ * Events as JSON lines on a file descriptor, collected for a moment and written together. One line
+ * per request runs through here, so that time and head are made once and the bytes are kept outside
+ * the heap.
  */
 export interface JsonLog extends Log {
   /** Writes what is still collected; called before the process ends. */
@@ -91,7 +92,10 @@ function writeStdout(bytes: Uint8Array): void {
 
 const LINES_PER_MINUTE = 20;
 
-/** So many lines a minute and counts of the rest: no client fills the log. `steadyMs` never goes back. */
+/**
+ * So many lines a minute and counts of the rest: no client fills the log. `steadyMs` never goes
+ * back.
+ */
 export class MinuteLimit<Kind extends string> {
   readonly #steadyMs: () => number;
   readonly #most: number;
@@ -117,7 +121,9 @@ export class MinuteLimit<Kind extends string> {
     return true;
   }
 
-  /** When the minute is over: what was counted in it, and the next one begins. Undefined until then. */
+  /**
+   * When the minute is over: what was counted in it, and the next one begins. Undefined until then.
+   */
   nextMinute(): Partial<Record<Kind, number>> | undefined {
     if (this.#steadyMs() - this.#sinceMs < MINUTE_MS) return undefined;
     const counts = this.#counts;

@@ -28,9 +28,10 @@ export const FLOWS_ACCOUNT = 'svc_nodered';
 export const PROBE_GROUP = 'core_holdfast_probe';
 
 /**
- * The channel of accounts that are in no other one: they receive from it, and nobody sends into it. A TAK Server release does
- * not list the connections of an account without any group and does not end them when its certificate is revoked; it also
- * ignores the removal of the last group. Never listed as a channel.
+ * The channel of accounts that are in no other one: they receive from it, and nobody sends into it.
+ * A TAK Server release does not list the connections of an account without any group and does not
+ * end them when its certificate is revoked; it also ignores the removal of the last group. Never
+ * listed as a channel.
  */
 export const UNGROUPED_GROUP = 'core_holdfast_no_group_READ';
 
@@ -39,7 +40,10 @@ export function nameKey(name: string): string {
   return name.normalize('NFKC').toLowerCase();
 }
 
-/** Accounts of programs: what they are called, what they may do, and which of them belong to the stack. */
+/**
+ * Accounts of programs: what they are called, what they may do, and which of them belong to the
+ * stack.
+ */
 export const SERVICE_PREFIX = 'svc_';
 
 /** `admin` may use the core's admin API, `data` only what every device may. */

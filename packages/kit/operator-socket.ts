@@ -1,5 +1,6 @@
-// The private way into the running management process: a Unix socket in DATA_DIR that its own account alone can open. One line
-// of JSON in, one out; limited in size and time, and never a way for anybody who is not on this machine already.
+// The private way into the running management process: a Unix socket in DATA_DIR that its own
+// account alone can open. One line of JSON in, one out; limited in size and time, and never a way
+// for anybody who is not on this machine already.
 
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -27,7 +28,10 @@ export interface OperatorSocket {
   close(): void;
 }
 
-/** Listens in that directory. `answer` gets what was asked, unchecked; what it rejects with goes to whoever asked. */
+/**
+ * Listens in that directory. `answer` gets what was asked, unchecked; what it rejects with goes to
+ * whoever asked.
+ */
 export async function serveOperator(
   directory: string,
   answer: (request: unknown) => Promise<unknown>,
@@ -114,7 +118,10 @@ async function lineOf(socket: Socket, maxBytes: number, withinMs: number): Promi
   }
 }
 
-/** Asks the management process of that DATA_DIR. Rejects with NobodyAnswers, or with the AppError that it answered. */
+/**
+ * Asks the management process of that DATA_DIR. Rejects with NobodyAnswers, or with the AppError
+ * that it answered.
+ */
 export async function askOperator(directory: string, request: object, withinMs: number): Promise<unknown> {
   const socket = await connected(directory);
   try {

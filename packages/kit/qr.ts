@@ -1,5 +1,5 @@
-// A text as a QR code, drawn as SVG: black on white whatever the page around it is, with the quiet zone that scanners need, and
-// nothing in it that runs.
+// A text as a QR code, drawn as SVG: black on white whatever the page around it is, with the quiet
+// zone that scanners need, and nothing in it that runs.
 
 import { encodeQR } from 'qr';
 

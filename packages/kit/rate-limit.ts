@@ -1,9 +1,13 @@
-// Limits how often something happens: a burst, then so many a second; and remembers when each of many keys was last seen.
+// Limits how often something happens: a burst, then so many a second; and remembers when each of
+// many keys was last seen.
 
 import { nameKey } from './names.ts';
 import { SECOND_MS } from './time.ts';
 
-/** When something last happened, for a bounded number of keys; the one that is longest ago is forgotten first. */
+/**
+ * When something last happened, for a bounded number of keys; the one that is longest ago is
+ * forgotten first.
+ */
 export class RecentKeys {
   readonly #times = new Map<string, number>();
   readonly #most: number;
@@ -33,7 +37,10 @@ export interface RateOptions {
 /** Users that are remembered; one that is forgotten has the whole burst again. */
 const MAX_REMEMBERED = 10_000;
 
-/** Counts one and says whether it is still within the rate. A clock that was set back gives nothing and takes nothing. */
+/**
+ * Counts one and says whether it is still within the rate. A clock that was set back gives nothing
+ * and takes nothing.
+ */
 export function rateLimit({ burst, perSecond, now }: RateOptions): (username: string) => boolean {
   const states = new Map<string, { left: number; atMs: number }>();
 

@@ -5,12 +5,16 @@ declare const HOLDFAST_THRESHOLDS: string | undefined;
 
 export const RELEASE = typeof HOLDFAST_RELEASE === 'string' ? HOLDFAST_RELEASE : 'development';
 
-/** The text of monitor/config/thresholds.yml if it said nothing but the defaults when this was built; else empty or undefined. */
+/**
+ * The text of monitor/config/thresholds.yml if it said nothing but the defaults when this was
+ * built; else empty or undefined.
+ */
 export const SHIPPED_THRESHOLDS = typeof HOLDFAST_THRESHOLDS === 'string' ? HOLDFAST_THRESHOLDS : undefined;
 
 /**
- * Which of two releases is newer: dotted numbers with an optional `v` and an optional pre-release (`2.1.0-rc.1`).
- * Negative when `a` is older than `b`, 0 when they are the same, positive when it is newer; undefined when one is no version.
+ * Which of two releases is newer: dotted numbers with an optional `v` and an optional pre-release
+ * (`2.1.0-rc.1`). Negative when `a` is older than `b`, 0 when they are the same, positive when it
+ * is newer; undefined when one is no version.
  */
 export function compareVersions(a: string, b: string): number | undefined {
   const [left, right] = [parse(a), parse(b)];

@@ -1,5 +1,5 @@
-// What is kept how long: the types, the units in which a core counts, and the limits of a run. Nothing is deleted where no days
-// are set.
+// What is kept how long: the types, the units in which a core counts, and the limits of a run.
+// Nothing is deleted where no days are set.
 
 import { DAY_SECONDS } from './time.ts';
 
@@ -9,10 +9,15 @@ export type Retained = (typeof RETAINED)[number];
 /** Days; null keeps for ever. A file that counts seconds may hold a fraction of a day. */
 export type RetentionPolicy = Record<Retained, number | null>;
 
-/** What the core counts in its policy file: the embedded core days, a TAK Server release seconds. */
+/**
+ * What the core counts in its policy file: the embedded core days, a TAK Server release seconds.
+ */
 export type RetentionUnit = 'days' | 'seconds';
 
-/** For each type of a run: rows from before that moment (ISO 8601) are deleted; a type that is missing is kept. */
+/**
+ * For each type of a run: rows from before that moment (ISO 8601) are deleted; a type that is
+ * missing is kept.
+ */
 export type RetentionLimits = Partial<Record<Retained, string>>;
 
 /** The variables that set days, by their types. */
@@ -32,7 +37,9 @@ export const KEEP_ALL: RetentionPolicy = {
 export const NEVER = '-';
 /** Taken by itself when days are set and no schedule is; the same in Quartz and in Spring. */
 export const DEFAULT_SCHEDULE = '0 0 3 * * ?';
-/** More rows than this are a large run: it wants a confirmation, and a first one is told beforehand. */
+/**
+ * More rows than this are a large run: it wants a confirmation, and a first one is told beforehand.
+ */
 export const LARGE_RUN_ROWS = 1_000_000;
 
 const MAX_DAYS: Record<RetentionUnit, number> = { days: 36_500, seconds: 24_855 };
@@ -92,8 +99,9 @@ export function limitsAt(policy: RetentionPolicy, asOf: Date): RetentionLimits {
 }
 
 /**
- * One moment that stands for all limits of a run: that of the type with the fewest days. The others are counted back from the
- * same `asOf`, so `asOfCutoff` finds it again. Without any days it is `asOf` itself.
+ * One moment that stands for all limits of a run: that of the type with the fewest days. The others
+ * are counted back from the same `asOf`, so `asOfCutoff` finds it again. Without any days it is
+ * `asOf` itself.
  */
 export function cutoffAt(policy: RetentionPolicy, asOf: Date): Date {
   return new Date(asOf.getTime() - msOf(fewestDays(policy)));

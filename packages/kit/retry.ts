@@ -61,8 +61,9 @@ export interface Awaited {
 }
 
 /**
- * Waits for a part of the stack that comes up in its own time: asks again until it is there, says every few seconds what it
- * waits for, and ends with a sentence when that takes too long. The value of the first try that is not NotReady; anything else that is thrown ends the waiting.
+ * Waits for a part of the stack that comes up in its own time: asks again until it is there, says
+ * every few seconds what it waits for, and ends with a sentence when that takes too long. The value
+ * of the first try that is not NotReady; anything else that is thrown ends the waiting.
  */
 export async function waitFor<T>(
   { now, pause, waiting }: Patience,
@@ -100,8 +101,9 @@ async function tried<T>(attempt: () => Promise<T>): Promise<{ value: T } | { mis
 const RETRY_MS = 50_000;
 
 /**
- * Work that is due once a day, tried again within a minute of a failure; a machine that slept, or whose clock was set, catches
- * up. Begins a day after `now`; the function that comes back is called often, never rejects, and logs `event` at a failure.
+ * Work that is due once a day, tried again within a minute of a failure; a machine that slept, or
+ * whose clock was set, catches up. Begins a day after `now`; the function that comes back is called
+ * often, never rejects, and logs `event` at a failure.
  */
 export function onceDaily(work: () => Promise<void>, event: string, now: () => Date, log: Log): () => Promise<void> {
   let nextAt = now().getTime() + DAY_MS;
@@ -127,7 +129,10 @@ const LOOK_EVERY_MS = 5_000;
 /** The parts make their files one after the other, and may come up later than this process. */
 const REPORTED_AFTER_FAILURES = 4;
 
-/** Now and every few seconds, until it is stopped. `failed` hears of it once, when it does not pass by itself. */
+/**
+ * Now and every few seconds, until it is stopped. `failed` hears of it once, when it does not pass
+ * by itself.
+ */
 export function repeatRegularly(
   work: () => void,
   failed: (message: string) => void,

@@ -1,4 +1,5 @@
-// A secret value: printing, serialising or inspecting it gives `***`; only `reveal()` gives the text.
+// A secret value: printing, serialising or inspecting it gives `***`; only `reveal()` gives the
+// text.
 
 /** A text that shows itself as `***` wherever it is not asked for by `reveal()`. */
 export class Secret {
@@ -8,7 +9,9 @@ export class Secret {
     this.#text = text;
   }
 
-  /** The text itself. Call it where the value leaves for the system that needs it, and nowhere else. */
+  /**
+   * The text itself. Call it where the value leaves for the system that needs it, and nowhere else.
+   */
   reveal(): string {
     return this.#text;
   }
@@ -29,8 +32,9 @@ export class Secret {
 const encoder = new TextEncoder();
 
 /**
- * Compares secrets so that the time taken tells nothing about where they differ, nor how long they are.
- * True when the two texts are equal. Both are hashed under a fresh key first, so lengths do not show.
+ * Compares secrets so that the time taken tells nothing about where they differ, nor how long they
+ * are. True when the two texts are equal. Both are hashed under a fresh key first, so lengths do
+ * not show.
  */
 export async function constantTimeEqual(a: string, b: string): Promise<boolean> {
   const key = await crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
@@ -44,7 +48,10 @@ export async function constantTimeEqual(a: string, b: string): Promise<boolean> 
   return difference === 0;
 }
 
-/** True when `given` is `secret`; the time depends on the length of `given` alone. Neither may be empty. */
+/**
+ * True when `given` is `secret`; the time depends on the length of `given` alone. Neither may be
+ * empty.
+ */
 export function sameText(given: string, secret: string): boolean {
   let difference = given.length ^ secret.length;
   for (let index = 0; index < given.length; index++)

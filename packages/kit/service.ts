@@ -1,5 +1,5 @@
-// What every long-running program of ours does alike: it tells its supervisor that it listens, ends in order at a signal, and says
-// in its log why it failed.
+// What every long-running program of ours does alike: it tells its supervisor that it listens, ends
+// in order at a signal, and says in its log why it failed.
 
 import { writeSync } from 'node:fs';
 import { messageOf, StackError } from './app-error.ts';
@@ -19,7 +19,10 @@ export function tellSupervisor(message: { kind: string }): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 }
 
-/** At the first signal, or when the supervisor is gone: lets `close` end what runs, then ends the process. */
+/**
+ * At the first signal, or when the supervisor is gone: lets `close` end what runs, then ends the
+ * process.
+ */
 export function stopInOrder(log: JsonLog, role: string, close: (signal: StopSignal) => Promise<unknown>): void {
   let stopping = false;
   for (const signal of STOP_SIGNALS)
@@ -49,8 +52,9 @@ export function leave(log: JsonLog, code: number): never {
 }
 
 /**
- * For the first process of a container, which the kernel ends by no signal that it does not handle: until the program of `role`
- * handles its signals itself, they end it here; what it does not catch ends it with one line.
+ * For the first process of a container, which the kernel ends by no signal that it does not handle:
+ * until the program of `role` handles its signals itself, they end it here; what it does not catch
+ * ends it with one line.
  */
 export function behaveAsFirst(role: string): void {
   for (const signal of SIGNALS)

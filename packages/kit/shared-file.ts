@@ -1,4 +1,5 @@
-// Replaces a file of the core as a whole and only when it is still as it was read; it keeps its owner and its mode.
+// Replaces a file of the core as a whole and only when it is still as it was read; it keeps its
+// owner and its mode.
 
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -80,8 +81,8 @@ const GIVE_UP_MS = 20_000;
 const ID_LENGTH = 36;
 
 /**
- * One writer at a time in a directory, by a file that only one can make. It works between containers, where process ids say nothing.
- * `unavailable` when others hold it all the time.
+ * One writer at a time in a directory, by a file that only one can make. It works between
+ * containers, where process ids say nothing. `unavailable` when others hold it all the time.
  */
 export async function fileLock<T>(path: string, work: () => Promise<T>): Promise<T> {
   const until = performance.now() + GIVE_UP_MS;
@@ -117,7 +118,10 @@ async function removeStale(path: string): Promise<void> {
   if (id !== undefined && (await isStale(path))) await removeOf(path, id);
 }
 
-/** Removes it only while it is still that one: whoever does has said so in a file of its own, so no two do, and none another's. */
+/**
+ * Removes it only while it is still that one: whoever does has said so in a file of its own, so no
+ * two do, and none another's.
+ */
 async function removeOf(path: string, id: string): Promise<void> {
   const mark = `${path}.${encodeURIComponent(id)}`;
   if (!(await isMade(mark, ''))) {

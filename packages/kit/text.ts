@@ -13,7 +13,10 @@ const PLAIN: ReadonlyMap<string, string> = new Map(
     .map((pair) => [pair.slice(0, 1), pair.slice(2)]),
 );
 
-/** The text on one line: line ends and other white space are one blank, control and bidi characters are `?`. */
+/**
+ * The text on one line: line ends and other white space are one blank, control and bidi characters
+ * are `?`.
+ */
 export function oneLine(text: string): string {
   return text
     .toWellFormed()
@@ -22,7 +25,10 @@ export function oneLine(text: string): string {
     .trim();
 }
 
-/** The text on one line of printable ASCII: letters lose their accents, what has no plain form is `?`. */
+/**
+ * The text on one line of printable ASCII: letters lose their accents, what has no plain form is
+ * `?`.
+ */
 export function asciiLine(text: string): string {
   return oneLine(text)
     .replaceAll(/[^\x20-\x7e]/gu, (character) => PLAIN.get(character) ?? character)
@@ -31,10 +37,16 @@ export function asciiLine(text: string): string {
     .replaceAll(/[^\x20-\x7e]/gu, (character) => PLAIN.get(character) ?? '?');
 }
 
-/** Control and bidi characters, and what has no width; without the joiners U+200C and U+200D, which scripts and emoji need. */
+/**
+ * Control and bidi characters, and what has no width; without the joiners U+200C and U+200D, which
+ * scripts and emoji need.
+ */
 const DISGUISE = /(?![\t\n\r])\p{Cc}|[\u00AD\u200B\u2060\uFEFF]|\p{Bidi_Control}/gu;
 
-/** Without what shows nothing or turns the reading direction of what follows: a sign stands in its place. Lines stay lines. */
+/**
+ * Without what shows nothing or turns the reading direction of what follows: a sign stands in its
+ * place. Lines stay lines.
+ */
 export function withoutDisguise(text: string): string {
   return text.toWellFormed().replaceAll(DISGUISE, '\uFFFD');
 }
@@ -70,8 +82,8 @@ const TELEPHONE = /(?<!\d)\+\d{7,15}(?!\d)/g;
 const HIDDEN_DIGITS = 5;
 
 /**
- * Addresses of people as others may see them: enough to recognise one's own, not enough to write to it.
- * `d***@example.org` of an e-mail address, `+1555***67` of a telephone number.
+ * Addresses of people as others may see them: enough to recognise one's own, not enough to write to
+ * it. `d***@example.org` of an e-mail address, `+1555***67` of a telephone number.
  */
 export function maskRecipient(recipient: string): string {
   const at = recipient.lastIndexOf('@');
@@ -81,7 +93,10 @@ export function maskRecipient(recipient: string): string {
   return `+${digits.slice(0, head)}***${digits.slice(-2)}`;
 }
 
-/** The text with the recipients masked, however a service spelled them, and everything else that is such an address. */
+/**
+ * The text with the recipients masked, however a service spelled them, and everything else that is
+ * such an address.
+ */
 export function maskAddresses(text: string, recipients: readonly string[] = []): string {
   const known = recipients.reduce((masked, recipient) => {
     return masked.replaceAll(spellingsOf(recipient), () => maskRecipient(recipient));
@@ -89,7 +104,10 @@ export function maskAddresses(text: string, recipients: readonly string[] = []):
   return known.replaceAll(EMAIL, maskRecipient).replaceAll(TELEPHONE, maskRecipient);
 }
 
-/** An e-mail address plain or encoded for a URL; a telephone number with +, 00 or neither, and with separators. */
+/**
+ * An e-mail address plain or encoded for a URL; a telephone number with +, 00 or neither, and with
+ * separators.
+ */
 function spellingsOf(recipient: string): RegExp {
   if (recipient.includes('@')) {
     const spellings = [recipient, encodeURIComponent(recipient)].map(literal);
@@ -106,8 +124,8 @@ function literal(text: string): string {
 const FORMULA = /^[\s\p{Cc}]*[=+\-@\uFF0B\uFF0D\uFF1D\uFF20]|^[\t\r\n]/u;
 
 /**
- * Lines of CSV as RFC 4180 has them, harmless in a spreadsheet: a text that would be taken for a formula gets a quote before it.
- * One line with its CRLF; null is an empty cell.
+ * Lines of CSV as RFC 4180 has them, harmless in a spreadsheet: a text that would be taken for a
+ * formula gets a quote before it. One line with its CRLF; null is an empty cell.
  */
 export function csvLine(cells: readonly (string | number | null)[]): string {
   return `${cells.map(cellOf).join(',')}\r\n`;
@@ -123,8 +141,8 @@ function cellOf(cell: string | number | null): string {
 const SHOWN = /^[^\u0000-\u0009\u000B-\u001F\u007F-\u009F\uFFFE\uFFFF\p{Cs}]{1,1000}$/u;
 
 /**
- * What the operators may say to everybody at once: text that every client shows as it was written, in XML and out of it.
- * 1 to 1000 characters, no control characters but newline, no half of a pair.
+ * What the operators may say to everybody at once: text that every client shows as it was written,
+ * in XML and out of it. 1 to 1000 characters, no control characters but newline, no half of a pair.
  */
 export function isNoticeText(text: string): boolean {
   return SHOWN.test(text);
@@ -144,8 +162,9 @@ const FAILURES: Record<string, string> = {
 };
 
 /**
- * What foreign systems say and how they fail, as short lines that people can read and that give no secret away.
- * Foreign text as one line of at most 240 characters, with each of the secrets as `***`.
+ * What foreign systems say and how they fail, as short lines that people can read and that give no
+ * secret away. Foreign text as one line of at most 240 characters, with each of the secrets as
+ * `***`.
  */
 export function foreignWords(text: string, secrets: readonly string[]): string {
   // The longer ones first: they may hold a shorter one.
@@ -154,7 +173,10 @@ export function foreignWords(text: string, secrets: readonly string[]): string {
   return shortened(oneLine(shown), MAX_CHARACTERS);
 }
 
-/** Why a system could not be talked to: a predicate whose subject is the system (`refused the connection`). */
+/**
+ * Why a system could not be talked to: a predicate whose subject is the system (`refused the
+ * connection`).
+ */
 export function failureWords(error: unknown, secrets: readonly string[]): string {
   const cause = causeOf(error);
   if (FAILURES[cause] !== undefined) return FAILURES[cause];

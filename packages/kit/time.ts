@@ -1,4 +1,5 @@
-// Units of time, slots in which something is due, and wall-clock times in a zone of the IANA database.
+// Units of time, slots in which something is due, and wall-clock times in a zone of the IANA
+// database.
 
 export const SECOND_MS = 1000;
 export const MINUTE_MS = 60 * SECOND_MS;
@@ -7,9 +8,10 @@ export const DAY_MS = 24 * HOUR_MS;
 export const DAY_SECONDS = DAY_MS / SECOND_MS;
 
 /**
- * Time is cut into slots of `intervalSeconds` from an origin: something is due once in each slot, so that a late tick does
- * not push all later ones back, and two processes agree on the slot.
- * True when `lastMs` (undefined: never) lies in an earlier slot than `nowMs`, or in the future (the clock was set back).
+ * Time is cut into slots of `intervalSeconds` from an origin: something is due once in each slot,
+ * so that a late tick does not push all later ones back, and two processes agree on the slot. True
+ * when `lastMs` (undefined: never) lies in an earlier slot than `nowMs`, or in the future (the
+ * clock was set back).
  */
 export function due(lastMs: number | undefined, intervalSeconds: number, nowMs: number, originMs = 0): boolean {
   if (lastMs === undefined || lastMs > nowMs) return true;
@@ -45,18 +47,23 @@ export function wallTimeAt(ms: number, timeZone: string): WallTime {
 }
 
 /**
- * When the clock there shows it, in ms of Unix time. A time that comes twice is the first one; one that is left out is as long
- * after the change as it says. Days and months beyond their number run on: the 32nd of January is the 1st of February.
+ * When the clock there shows it, in ms of Unix time. A time that comes twice is the first one; one
+ * that is left out is as long after the change as it says. Days and months beyond their number run
+ * on: the 32nd of January is the 1st of February.
  */
 export function momentOf(wall: WallTime, timeZone: string): number {
   const asUtc = utcOf(wall);
-  // Before a change the zone is ahead by what it was: that one comes first where both are right. No zone is a day off UTC.
+  // Before a change the zone is ahead by what it was: that one comes first where both are right. No
+  // zone is a day off UTC.
   const candidates = [asUtc - DAY_MS, asUtc + DAY_MS].map((near) => asUtc - aheadAt(near, timeZone));
   const [before = asUtc] = candidates;
   return candidates.find((each) => each + aheadAt(each, timeZone) === asUtc) ?? before;
 }
 
-/** There is such a time on some clock, from 1970 on; at the end of the calendar clocks and databases have rules of their own. */
+/**
+ * There is such a time on some clock, from 1970 on; at the end of the calendar clocks and databases
+ * have rules of their own.
+ */
 export function isWallTime(wall: WallTime): boolean {
   const { year, month, day, hour, minute, second } = wall;
   const again = new Date(utcOf(wall));
@@ -64,7 +71,10 @@ export function isWallTime(wall: WallTime): boolean {
   return isDay && year >= 1970 && year < 9999 && hour < 24 && minute < 60 && second < 60;
 }
 
-/** `2026-01-31T14:05`, as a form has it, with its seconds left out; undefined for what is no such time. */
+/**
+ * `2026-01-31T14:05`, as a form has it, with its seconds left out; undefined for what is no such
+ * time.
+ */
 export function readWallTime(text: string): WallTime | undefined {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::\d\d(?:\.\d+)?)?$/.exec(text);
   if (match === null) return undefined;
@@ -107,9 +117,10 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
 }
 
 /**
- * Days as people name them, in the zone of the stack, as the instants at which they begin. Where a clock is put forward at
- * midnight, a day begins later; where it is put back, a day begins with the first of its two midnights.
- * When that day, `2026-03-29`, begins in a zone of the IANA database, ISO 8601; undefined when it is no day.
+ * Days as people name them, in the zone of the stack, as the instants at which they begin. Where a
+ * clock is put forward at midnight, a day begins later; where it is put back, a day begins with the
+ * first of its two midnights. When that day, `2026-03-29`, begins in a zone of the IANA database,
+ * ISO 8601; undefined when it is no day.
  */
 export function beginOfDay(day: string, timeZone: string): string | undefined {
   return midnight(day, timeZone, 0);

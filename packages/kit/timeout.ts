@@ -3,8 +3,9 @@
 import { AppError } from './app-error.ts';
 
 /**
- * The outcome of `work`. When it has not settled after `ms`, rejects with the error that `late` makes; a name there
- * (`The core`) gives an AppError `unavailable`: "The core did not answer within 2 s."
+ * The outcome of `work`. When it has not settled after `ms`, rejects with the error that `late`
+ * makes; a name there (`The core`) gives an AppError `unavailable`: "The core did not answer within
+ * 2 s."
  */
 export async function withTimeout<T>(
   ms: number,
@@ -32,8 +33,9 @@ export async function withFallback<T, F>(ms: number, fallback: F, work: Promise<
 }
 
 /**
- * The outcome of `work`; rejects with what `stopped` makes, else with the reason of the signal, as soon as that is aborted.
- * Work that ends at the same signal comes too late when it is given as a function.
+ * The outcome of `work`; rejects with what `stopped` makes, else with the reason of the signal, as
+ * soon as that is aborted. Work that ends at the same signal comes too late when it is given as a
+ * function.
  */
 export async function unlessAborted<T>(
   signal: AbortSignal,

@@ -1,5 +1,6 @@
-// Reads TLV elements in DER one level at a time: lengths are definite and as short as they can be, tags have one byte, and nothing is opened
-// that was not asked for. So neither deep nesting nor a length that is a lie costs anything.
+// Reads TLV elements in DER one level at a time: lengths are definite and as short as they can be,
+// tags have one byte, and nothing is opened that was not asked for. So neither deep nesting nor a
+// length that is a lie costs anything.
 
 export class DerError extends Error {}
 
@@ -103,7 +104,10 @@ export function derText({ tag, content }: DerElement): string {
   }
 }
 
-/** UTF8String, NumericString, PrintableString, TeletexString (which everybody fills with Latin-1), IA5String, BMPString. */
+/**
+ * UTF8String, NumericString, PrintableString, TeletexString (which everybody fills with Latin-1),
+ * IA5String, BMPString.
+ */
 const CODINGS: ReadonlyMap<number, 'utf-8' | 'ascii' | 'latin1' | 'utf-16be'> = new Map([
   [0x0c, 'utf-8'],
   [0x12, 'ascii'],

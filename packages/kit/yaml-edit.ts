@@ -1,5 +1,5 @@
-// YAML of a person: read with the line of whatever is wrong in it, and changed entry by entry, so that comments, order and
-// everything else stay as they were written.
+// YAML of a person: read with the line of whatever is wrong in it, and changed entry by entry, so
+// that comments, order and everything else stay as they were written.
 
 import {
   isAlias,
@@ -60,7 +60,10 @@ function parsed(text: string, lineCounter: LineCounter) {
   }
 }
 
-/** Throws a YamlFault for a name that is no plain word, and for a value that is written elsewhere (an alias). */
+/**
+ * Throws a YamlFault for a name that is no plain word, and for a value that is written elsewhere
+ * (an alias).
+ */
 export function entriesOf(map: YAMLMap, { lineOf }: OpenYaml): Entry[] {
   return map.items.map((pair) => {
     const { key, value } = pair as Pair<Node | null, Node | null>;
@@ -79,7 +82,10 @@ export function isNothing(value: Node | null): boolean {
 /** Behind the value of an entry, in a comment of ours. */
 const OUR_REMARK = /^[ \t]*# \d+ days?[ \t]*$/;
 
-/** `value` as YAML, empty for nothing. `remark` comes behind it unless a person has written something there. */
+/**
+ * `value` as YAML, empty for nothing. `remark` comes behind it unless a person has written
+ * something there.
+ */
 export function withEntry(text: string, map: YAMLMap, entry: Entry, value: string, remark?: string): string {
   const colon = colonOf(text, entry);
   const end = isWritten(entry.value) ? endOf(entry.value) : colon + 1;

@@ -25,7 +25,10 @@ export interface AuthoritySettings {
 /** Says "supports channels" in a client certificate. */
 export const CHANNELS_USAGE = '1.2.840.113549.1.9.7';
 
-/** Opens the CA that `ensureServerCertificate` has made. Rejects with a StackError that names the file and the remedy. */
+/**
+ * Opens the CA that `ensureServerCertificate` has made. Rejects with a StackError that names the
+ * file and the remedy.
+ */
 export async function openAuthority(coreDirectory: string, settings: AuthoritySettings): Promise<Authority> {
   const files = certificateFiles(coreDirectory);
   const ca = opened(files);
@@ -178,7 +181,10 @@ function readOrNone(file: string): string | undefined {
   }
 }
 
-/** What we do not understand may be all that remembers somebody: it is copied before it is written anew. */
+/**
+ * What we do not understand may be all that remembers somebody: it is copied before it is written
+ * anew.
+ */
 function keepAside(file: string, why: string, warn: (text: string) => void): void {
   const copy = `${file}.unreadable`;
   try {

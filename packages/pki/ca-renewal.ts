@@ -1,5 +1,5 @@
-// A new certificate for the CA, or a whole new CA. What counts is one file that is there or not: a crash leaves the old CA
-// or the new one.
+// A new certificate for the CA, or a whole new CA. What counts is one file that is there or not: a
+// crash leaves the old CA or the new one.
 
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,10 @@ import type { CertificateFiles } from './certificate-files.ts';
 
 const renewalSchema = z.object({ keep: z.string().regex(/^old-[0-9TZ-]+$/), key: z.string(), certificate: z.string() });
 
-/** Gives the CA a new certificate for its key and name. Returns the directory that the old one was copied to. */
+/**
+ * Gives the CA a new certificate for its key and name. Returns the directory that the old one was
+ * copied to.
+ */
 export async function prolongCa(files: CertificateFiles, now: Date): Promise<string> {
   finishRenewal(files);
   const certificate = await prolongedCa(files, now);
@@ -23,8 +26,8 @@ export async function prolongCa(files: CertificateFiles, now: Date): Promise<str
 }
 
 /**
- * Puts a new CA in the place of the old one; one that was begun and not finished is finished, no other is made. Returns the
- * directory that everything of the old one was moved to.
+ * Puts a new CA in the place of the old one; one that was begun and not finished is finished, no
+ * other is made. Returns the directory that everything of the old one was moved to.
  */
 export async function replaceCa(files: CertificateFiles, now: Date): Promise<string> {
   if (!existsSync(files.renewal)) {

@@ -1,4 +1,5 @@
-// The CA of the stack as its files hold it: made once, restored when its certificate was lost, renewed for the same key.
+// The CA of the stack as its files hold it: made once, restored when its certificate was lost,
+// renewed for the same key.
 
 import 'reflect-metadata';
 import { type KeyObject, X509Certificate as NodeCertificate, randomBytes } from 'node:crypto';
@@ -27,7 +28,10 @@ export interface NewCa {
   key: string;
 }
 
-/** Makes the CA when there is none, puts back its certificate when only that is missing, refuses a key of another CA. */
+/**
+ * Makes the CA when there is none, puts back its certificate when only that is missing, refuses a
+ * key of another CA.
+ */
 export async function ensureCa(files: CertificateFiles, now: Date): Promise<void> {
   if (!existsSync(files.ca) && !restoreCa(files)) {
     const { certificate, key } = await newCa(now);
@@ -37,7 +41,9 @@ export async function ensureCa(files: CertificateFiles, now: Date): Promise<void
   readCa(files);
 }
 
-/** A CA of its own name and key; `within`: what its name begins with, the most general part first. */
+/**
+ * A CA of its own name and key; `within`: what its name begins with, the most general part first.
+ */
 export async function newCa(now: Date, within: x509.JsonNameParams = []): Promise<NewCa> {
   const keys = await newKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
@@ -49,7 +55,10 @@ export async function newCa(now: Date, within: x509.JsonNameParams = []): Promis
   return { certificate: `${certificate.toString('pem')}\n`, key: await privateKeyPem(keys.privateKey) };
 }
 
-/** A certificate for the same key and name, in PEM: what the CA has signed so far is signed by this one too. */
+/**
+ * A certificate for the same key and name, in PEM: what the CA has signed so far is signed by this
+ * one too.
+ */
 export async function prolongedCa(files: CertificateFiles, now: Date): Promise<string> {
   const { certificate: old, key } = readCa(files);
   const certificate = await x509.X509CertificateGenerator.create({
@@ -70,7 +79,10 @@ export interface Ca {
   key: KeyObject;
 }
 
-/** What stands in ca.pem and its key; throws a StackError when one is missing or they do not belong together. */
+/**
+ * What stands in ca.pem and its key; throws a StackError when one is missing or they do not belong
+ * together.
+ */
 export function readCa(files: CertificateFiles): Ca {
   const chain = certificatesOf(readFileSync(files.ca, 'utf8'));
   const [first] = chain;
@@ -94,7 +106,10 @@ export async function keyIdentifier(ca: x509.X509Certificate): Promise<string> {
   return (stated ?? (await x509.SubjectKeyIdentifierExtension.create(ca.publicKey))).keyId;
 }
 
-/** A CA key that has signed certificates is never replaced: its certificate stands in other files too. */
+/**
+ * A CA key that has signed certificates is never replaced: its certificate stands in other files
+ * too.
+ */
 function restoreCa(files: CertificateFiles): boolean {
   const copies = [files.server, files.rootCa].filter((file) => existsSync(file));
   if (!existsSync(files.caKey) || copies.length === 0) return false;

@@ -1,4 +1,5 @@
-// Where the certificates of the core lie: in certs/files below its directory, with the names that a TAK Server release uses.
+// Where the certificates of the core lie: in certs/files below its directory, with the names that a
+// TAK Server release uses.
 
 import { join } from 'node:path';
 
@@ -30,7 +31,10 @@ export interface CertificateFiles {
   renewal: string;
 }
 
-/** The password of every PKCS#12 file of the core. Programs and phones expect this one: it keeps nothing secret. */
+/**
+ * The password of every PKCS#12 file of the core. Programs and phones expect this one: it keeps
+ * nothing secret.
+ */
 export const BUNDLE_PASSWORD = 'atakatak';
 
 /** Every path below the directory of the core. */

@@ -1,4 +1,5 @@
-// The certificate revocation list of the CA: version 2, signed with ECDSA on P-384 and SHA-384; and our own list read back.
+// The certificate revocation list of the CA: version 2, signed with ECDSA on P-384 and SHA-384; and
+// our own list read back.
 
 import { type KeyObject, sign, verify } from 'node:crypto';
 import * as asn1js from 'asn1js';
@@ -11,8 +12,9 @@ import type { RevocationListTimes, RevokedEntry } from './parts.ts';
 import { readRevocationList } from './revocation-list.ts';
 
 /**
- * crl_index.txt: every revoked certificate as a line in OpenSSL's index format, so that `openssl ca -gencrl` understands it.
- * The whole file: state, end, revocation, serial number, file (never known), subject; with tabs between.
+ * crl_index.txt: every revoked certificate as a line in OpenSSL's index format, so that `openssl ca
+ * -gencrl` understands it. The whole file: state, end, revocation, serial number, file (never
+ * known), subject; with tabs between.
  */
 export function indexText(revoked: readonly RevokedEntry[]): string {
   return revoked
@@ -23,7 +25,10 @@ export function indexText(revoked: readonly RevokedEntry[]): string {
     .join('');
 }
 
-/** The revoked certificates, and the lines that are none and no other entry either. Times are whole seconds. */
+/**
+ * The revoked certificates, and the lines that are none and no other entry either. Times are whole
+ * seconds.
+ */
 export function readIndex(text: string): { revoked: RevokedEntry[]; damaged: string[] } {
   const revoked: RevokedEntry[] = [];
   const damaged: string[] = [];
@@ -61,7 +66,10 @@ function readTime(text: string): Date | undefined {
   return Number.isNaN(time.getTime()) ? undefined : time;
 }
 
-/** `CN=ada,OU=CoT,O=Holdfast` as `/O=Holdfast/OU=CoT/CN=ada`; what would end a value or a line is written `\x2F`. */
+/**
+ * `CN=ada,OU=CoT,O=Holdfast` as `/O=Holdfast/OU=CoT/CN=ada`; what would end a value or a line is
+ * written `\x2F`.
+ */
 function lineName(subject: string): string {
   const parts = parseDistinguishedName(subject) ?? [[{ type: 'CN', value: subject }]];
   return parts.length === 0
@@ -130,7 +138,10 @@ export interface ListIssuer {
   key: KeyObject;
 }
 
-/** Signs the list; times are whole seconds, serial numbers must differ. A key of a CA that was brought may be RSA. */
+/**
+ * Signs the list; times are whole seconds, serial numbers must differ. A key of a CA that was
+ * brought may be RSA.
+ */
 export function signRevocationList(
   issuer: ListIssuer,
   revoked: readonly Pick<RevokedEntry, 'serial' | 'revokedAt'>[],
@@ -185,7 +196,10 @@ export function readSignedList(pem: string, ca: KeyObject): ReadList {
   }
 }
 
-/** Plain bytes: as objects of the library, ten thousand entries take half a second at each revocation. */
+/**
+ * Plain bytes: as objects of the library, ten thousand entries take half a second at each
+ * revocation.
+ */
 function entry({ serial, revokedAt }: Pick<RevokedEntry, 'serial' | 'revokedAt'>): Buffer {
   return tagged(SEQUENCE, [tagged(INTEGER, [integerBytes(serial)]), time(revokedAt)]);
 }

@@ -1,4 +1,5 @@
-// Keys, serial numbers and PEM, as every certificate of the core has them: ECDSA on P-384 with SHA-384.
+// Keys, serial numbers and PEM, as every certificate of the core has them: ECDSA on P-384 with
+// SHA-384.
 
 import { createPrivateKey, type KeyObject, randomBytes, webcrypto } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// What the CA signs, revokes and lists, and serial numbers in the one spelling in which they are compared.
+// What the CA signs, revokes and lists, and serial numbers in the one spelling in which they are
+// compared.
 
 /** A certificate as the CA has just signed it. */
 export interface SignedCertificate {
@@ -38,7 +39,10 @@ export interface RevocationListTimes {
   nextUpdate: Date;
 }
 
-/** The CA of the stack while the core runs. Signs one after the other; rejects with a StackError that names the file. */
+/**
+ * The CA of the stack while the core runs. Signs one after the other; rejects with a StackError
+ * that names the file.
+ */
 export interface Authority {
   /** The CA certificate first, then what stands above it; PEM. */
   readonly chain: readonly string[];

@@ -1,5 +1,6 @@
-// PKCS#12 as it was written until 2020, for phones that refuse the new form: 3DES (pbeWithSHAAnd3-KeyTripleDES-CBC) for key and
-// certificates, MAC with SHA-1 (RFC 7292). Never by default.
+// PKCS#12 as it was written until 2020, for phones that refuse the new form: 3DES
+// (pbeWithSHAAnd3-KeyTripleDES-CBC) for key and certificates, MAC with SHA-1 (RFC 7292). Never by
+// default.
 
 import { createCipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
 import { CONTEXT_0, NULL, OBJECT_IDENTIFIER, SEQUENCE, SET } from '@holdfast/kit/tlv';

@@ -1,4 +1,5 @@
-// Writes PKCS#12 files: a key with its certificates, encrypted, or certificates alone. Runs in Node and in workerd.
+// Writes PKCS#12 files: a key with its certificates, encrypted, or certificates alone. Runs in Node
+// and in workerd.
 
 import * as asn1js from 'asn1js';
 import * as pkijs from 'pkijs';
@@ -21,7 +22,10 @@ export interface KeyBundle extends NamedCertificate {
   iterations?: number;
 }
 
-/** Two derivations of this many take less than 100 ms. The usual password is public, so more would protect nothing. */
+/**
+ * Two derivations of this many take less than 100 ms. The usual password is public, so more would
+ * protect nothing.
+ */
 const ITERATIONS = 100_000;
 const MAC_ITERATIONS = 2048;
 const FRIENDLY_NAME = '1.2.840.113549.1.9.20';
@@ -33,8 +37,8 @@ const JAVA_TRUSTED_KEY_USAGE = '2.16.840.1.113894.746875.1.1';
 const ANY_EXTENDED_KEY_USAGE = '2.5.29.37.0';
 
 /**
- * A key, its certificate and the chain: AES-256 (PBES2, PBKDF2 with SHA-256), MAC with SHA-256. Rejects when the key or a
- * certificate is no DER.
+ * A key, its certificate and the chain: AES-256 (PBES2, PBKDF2 with SHA-256), MAC with SHA-256.
+ * Rejects when the key or a certificate is no DER.
  */
 export async function keyBundle(bundle: KeyBundle): Promise<Bytes> {
   const { privateKeyPkcs8Der, certificate, chain, friendlyName, iterations = ITERATIONS } = bundle;
@@ -61,7 +65,10 @@ export async function keyBundle(bundle: KeyBundle): Promise<Bytes> {
   );
 }
 
-/** Certificates that are trusted, or handed out, without keys: not encrypted, MAC with SHA-1, which old phones read. */
+/**
+ * Certificates that are trusted, or handed out, without keys: not encrypted, MAC with SHA-1, which
+ * old phones read.
+ */
 export async function certificateBundle(entries: readonly NamedCertificate[], password: string): Promise<Bytes> {
   const bags = entries.map(({ friendlyName, certificate }) =>
     certificateBag(certificate, [
@@ -74,8 +81,9 @@ export async function certificateBundle(entries: readonly NamedCertificate[], pa
 }
 
 /**
- * True when a file of one of these two kinds is whole and belongs to the certificate: it holds it in the clear, or the key
- * of it. What is encrypted is not looked at; the MAC says that it is as it was written.
+ * True when a file of one of these two kinds is whole and belongs to the certificate: it holds it
+ * in the clear, or the key of it. What is encrypted is not looked at; the MAC says that it is as it
+ * was written.
  */
 export async function bundleHolds(file: Bytes, certificate: Bytes, password: string): Promise<boolean> {
   try {

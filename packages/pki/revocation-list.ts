@@ -1,5 +1,6 @@
-// A revocation list (RFC 5280, 5.1) taken apart. Whoever reads it brings the cryptography; numbers and entries are looked at only
-// when they are asked for, so that the head of a list of a hundred thousand is read as fast as that of an empty one.
+// A revocation list (RFC 5280, 5.1) taken apart. Whoever reads it brings the cryptography; numbers
+// and entries are looked at only when they are asked for, so that the head of a list of a hundred
+// thousand is read as fast as that of an empty one.
 
 import {
   BIT_STRING,

@@ -1,4 +1,5 @@
-// The server certificate, and that all the files of the CA are there and up to date when a stack starts.
+// The server certificate, and that all the files of the CA are there and up to date when a stack
+// starts.
 
 import 'reflect-metadata';
 import 'reflect-metadata';
@@ -29,12 +30,15 @@ import { readSubject } from './subject.ts';
 
 const SERVER_AUTH = '1.3.6.1.5.5.7.3.1';
 const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
-/** The key lies beside the file in the clear, and the password is public: a start does not wait for more. */
+/**
+ * The key lies beside the file in the clear, and the password is public: a start does not wait for
+ * more.
+ */
 const ITERATIONS = 2048;
 
 /**
- * Copies and other forms of the CA and server certificate, for programs that expect a TAK Server's files.
- * Writes those that are missing or not of the certificates as they are now.
+ * Copies and other forms of the CA and server certificate, for programs that expect a TAK Server's
+ * files. Writes those that are missing or not of the certificates as they are now.
  */
 export async function updateDerivedFiles(files: CertificateFiles): Promise<void> {
   const caText = readFileSync(files.ca, 'utf8');
@@ -56,8 +60,8 @@ export async function updateDerivedFiles(files: CertificateFiles): Promise<void>
 }
 
 /**
- * Writes key and certificates as PKCS#12 when the file is missing or not of this certificate. Whoever changes only the chain
- * removes the file first.
+ * Writes key and certificates as PKCS#12 when the file is missing or not of this certificate.
+ * Whoever changes only the chain removes the file first.
  */
 export async function updateKeyBundle(
   file: string,
@@ -111,7 +115,10 @@ export interface ServerCertificateFiles {
 }
 
 export interface ServerCertificate extends ServerCertificateFiles {
-  /** The certificate, or the chain with it, is another one than before: whoever serves it reads it again. */
+  /**
+   * The certificate, or the chain with it, is another one than before: whoever serves it reads it
+   * again.
+   */
   changed: boolean;
 }
 
@@ -120,8 +127,9 @@ const SERVER_DAYS = 730;
 const RENEW_DAYS = 31;
 
 /**
- * Makes the CA once, and the server certificate whenever it is missing, near its end, or lacks one of `names`; brings up to
- * date what is made of them. To be called at each start and daily. Rejects with a StackError that says what to do.
+ * Makes the CA once, and the server certificate whenever it is missing, near its end, or lacks one
+ * of `names`; brings up to date what is made of them. To be called at each start and daily. Rejects
+ * with a StackError that says what to do.
  */
 export async function ensureServerCertificate(
   coreDirectory: string,
@@ -176,7 +184,10 @@ async function makeServerCertificate(files: CertificateFiles, names: readonly st
   writeFileAtomically(files.server, `${certificate.toString('pem')}\n${ca.chain.join('')}`, 0o644);
 }
 
-/** After the CA was prolonged the old certificate of it still stands behind the server's; true when it was replaced. */
+/**
+ * After the CA was prolonged the old certificate of it still stands behind the server's; true when
+ * it was replaced.
+ */
 function appendCa(files: CertificateFiles): boolean {
   const text = readFileSync(files.server, 'utf8');
   const [own = ''] = certificatesOf(text);
@@ -187,7 +198,10 @@ function appendCa(files: CertificateFiles): boolean {
   return true;
 }
 
-/** True when the certificate belongs to the key and the CA, is not near its end, and names everything wanted. */
+/**
+ * True when the certificate belongs to the key and the CA, is not near its end, and names
+ * everything wanted.
+ */
 function serves(files: CertificateFiles, names: readonly string[], now: Date): boolean {
   if (!existsSync(files.server) || !existsSync(files.serverKey)) return false;
   try {
@@ -202,8 +216,8 @@ function serves(files: CertificateFiles, names: readonly string[], now: Date): b
 }
 
 /**
- * Valid now, as one is not that was made while the clock was ahead, and not near its end; or as long as the CA itself, beyond
- * which a new one would not last either.
+ * Valid now, as one is not that was made while the clock was ahead, and not near its end; or as
+ * long as the CA itself, beyond which a new one would not last either.
  */
 export function lastsEnough(certificate: NodeCertificate, ca: NodeCertificate, now: Date): boolean {
   if (Date.parse(certificate.validFrom) > now.getTime()) return false;

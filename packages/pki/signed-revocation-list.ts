@@ -12,7 +12,10 @@ export interface RevocationListHead {
   pem(): string;
   /** Of the revoked, lower-case hex without leading zeros. Throws an Error. */
   serials(): string[];
-  /** True when its issuer is the subject of that certificate, and its signature was made with that certificate's key. */
+  /**
+   * True when its issuer is the subject of that certificate, and its signature was made with that
+   * certificate's key.
+   */
   isSignedBy(ca: X509Certificate): boolean;
 }
 
@@ -51,7 +54,9 @@ export function revocationListHead(file: Buffer<ArrayBuffer>): RevocationListHea
   };
 }
 
-/** RFC 5280, 4.1: version, serial number, algorithm, issuer and validity stand before the subject. */
+/**
+ * RFC 5280, 4.1: version, serial number, algorithm, issuer and validity stand before the subject.
+ */
 function subjectOf({ raw }: X509Certificate): Buffer {
   const fields = derElements(derElements(onlyElement(Buffer.from(raw), SEQUENCE).content).next(SEQUENCE).content);
   const first = fields.next();

@@ -1,10 +1,14 @@
-// Names in client certificates: what stands in them besides the common name, and how they are written and read.
+// Names in client certificates: what stands in them besides the common name, and how they are
+// written and read.
 
 import type * as x509 from '@peculiar/x509';
 import { AppError } from '@holdfast/kit/app-error';
 import { formatDistinguishedName, type RelativeName } from '@holdfast/kit/distinguished-name';
 
-/** In the order in which they stand in the certificate, before the common name. Devices are told these by `tls/config`. */
+/**
+ * In the order in which they stand in the certificate, before the common name. Devices are told
+ * these by `tls/config`.
+ */
 export const SUBJECT_ENTRIES = [
   { name: 'O', value: 'Holdfast' },
   { name: 'OU', value: 'CoT' },
@@ -37,11 +41,17 @@ export function clientSubjectText(commonName: string): string {
   return formatDistinguishedName(parts.toReversed().map(({ name, value }) => [{ type: name, value }]));
 }
 
-/** The name of any certificate as `clientSubjectText` writes it, and its common name (`''` when it has none). */
+/**
+ * The name of any certificate as `clientSubjectText` writes it, and its common name (`''` when it
+ * has none).
+ */
 export function readSubject(certificate: x509.X509Certificate): { subject: string; commonName: string } {
   const name = certificate.subjectName;
   const left = new Map<string, string[]>();
-  /** The values one by one: in the JSON a value that begins with `#` and one of an unknown type look alike. */
+  /**
+   * The values one by one: in the JSON a value that begins with `#` and one of an unknown type look
+   * alike.
+   */
   const next = (type: string): string => {
     const values = left.get(type) ?? name.getField(type);
     left.set(type, values.slice(1));

@@ -1,4 +1,5 @@
-// Patches three bugs of the postgres client 3.4.9 in the bundle (porsager/postgres issues 1154, 1208; the third has none).
+// Patches three bugs of the postgres client 3.4.9 in the bundle (porsager/postgres issues 1154,
+// 1208; the third has none).
 // 1. After a connection died, a delayed write throws outside of every promise and ends the process.
 // 2. The timer of that write is cleared but not reset, so the connection never writes again.
 // 3. The error that ended a connection also fails the first call on the next connection.

@@ -1,4 +1,5 @@
-// Sends the heartbeat: GET of HEARTBEAT_URL, where any 2xx is success. The URL is a secret and is in no message.
+// Sends the heartbeat: GET of HEARTBEAT_URL, where any 2xx is success. The URL is a secret and is
+// in no message.
 
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
 import type { Secret } from '@holdfast/kit/secret';

@@ -1,4 +1,5 @@
-// Sends e-mail with Resend and SMS with Twilio or Brevo over their HTTP APIs. Runs on Node and in workerd.
+// Sends e-mail with Resend and SMS with Twilio or Brevo over their HTTP APIs. Runs on Node and in
+// workerd.
 
 import { z } from 'zod';
 import type { Secret } from '@holdfast/kit/secret';
@@ -29,9 +30,10 @@ const NO_TIME_LEFT: Verdict = {
 };
 
 /**
- * Sends e-mail with `POST {baseUrl}/emails`: one call for all recipients. If Resend rejects the mail itself, which may be
- * because of one recipient, it is sent to each recipient separately, as long as that is useful.
- * Source: resend.com/docs/api-reference/emails/send-email; docs/alerts.md says why its package is not used.
+ * Sends e-mail with `POST {baseUrl}/emails`: one call for all recipients. If Resend rejects the
+ * mail itself, which may be because of one recipient, it is sent to each recipient separately, as
+ * long as that is useful. Source: resend.com/docs/api-reference/emails/send-email; docs/alerts.md
+ * says why its package is not used.
  */
 export function resendNotifier(options: ResendOptions): Notifier {
   const { from, fetch, withinMs, baseUrl = 'https://api.resend.com' } = options;
@@ -49,7 +51,10 @@ export function resendNotifier(options: ResendOptions): Notifier {
     return askService(service, `${baseUrl}/emails`, { method: 'POST', headers, body: JSON.stringify(mail) }, ms);
   }
 
-  /** Sends to each recipient; the first failure that is not about the mail itself applies to all others. */
+  /**
+   * Sends to each recipient; the first failure that is not about the mail itself applies to all
+   * others.
+   */
   async function askForEach(message: Message, recipients: readonly string[], endMs: number): Promise<SendOutcome[]> {
     const outcomes: SendOutcome[] = [];
     let ended: Verdict | undefined;
@@ -97,8 +102,8 @@ function mailOf({ subject, text, html }: Message, from: string, recipients: read
 }
 
 /**
- * Resend sends once per key in 24 hours, and rejects another mail with a known key. So the key has the id of the message
- * and a digest of the mail.
+ * Resend sends once per key in 24 hours, and rejects another mail with a known key. So the key has
+ * the id of the message and a digest of the mail.
  */
 async function idempotencyKeyOf(id: string, mail: ReturnType<typeof mailOf>): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(mail)));

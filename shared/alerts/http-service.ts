@@ -1,5 +1,5 @@
-// Calls the HTTP API of a message service, with limits on time and size, and without following redirects.
-// Uses only web APIs: runs on Node and in workerd.
+// Calls the HTTP API of a message service, with limits on time and size, and without following
+// redirects. Uses only web APIs: runs on Node and in workerd.
 
 import { z } from 'zod';
 import { rounded } from '@holdfast/kit/format';
@@ -11,7 +11,10 @@ const MAX_CHARACTERS = 100_000;
 /** Time limit of a send over an HTTP API, including the time to report the outcome. */
 const HTTP_SEND_WITHIN_MS = 20_000;
 const WITHIN_MS = HTTP_SEND_WITHIN_MS - 1000;
-/** Permanent statuses: the message, the recipient or the account is wrong, so a retry gets the same answer. */
+/**
+ * Permanent statuses: the message, the recipient or the account is wrong, so a retry gets the same
+ * answer.
+ */
 const FOR_GOOD: readonly number[] = [400, 401, 403, 404, 422];
 
 /** A service, and the secrets of its calls. */
@@ -87,7 +90,10 @@ async function jsonOf(response: Response): Promise<unknown> {
   }
 }
 
-/** `Retry-After` is seconds or a date; a date is relative to the service's clock, if it sends its time. */
+/**
+ * `Retry-After` is seconds or a date; a date is relative to the service's clock, if it sends its
+ * time.
+ */
 function secondsUntilRetry(headers: Headers): number | undefined {
   const text = headers.get('retry-after')?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text);
@@ -106,7 +112,8 @@ export function outcomeOf(
   if (answer.status === undefined) return { accepted: false, detail: answer.failure };
   const { status, retryAfterSeconds } = answer;
   const { id, reason = '' } = reported.safeParse(answer.body).data ?? {};
-  // 201 without an id is a success too, as resending an SMS costs money. A page with 200 may come from any server.
+  // 201 without an id is a success too, as resending an SMS costs money. A page with 200 may come
+  // from any server.
   const accepted = status === 201 || (status >= 200 && status < 300 && id !== undefined);
   const words = foreignWords(accepted ? (id ?? '') : reason, service.secrets);
   const verdict = accepted ? `${service.name} accepted it` : refusal(service, status);

@@ -1,5 +1,6 @@
-// Keeps the state of the alert engine in a file beside the database, so that a restart while the database is unavailable
-// neither repeats nor loses alerts. Files are replaced by rename, one write at a time; the newest content wins.
+// Keeps the state of the alert engine in a file beside the database, so that a restart while the
+// database is unavailable neither repeats nor loses alerts. Files are replaced by rename, one write
+// at a time; the newest content wins.
 
 import { readFileSync, renameSync } from 'node:fs';
 import { codeOf, messageOf } from '@holdfast/kit/app-error';

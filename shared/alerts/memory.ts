@@ -1,5 +1,5 @@
-// Holds the alert state of one process: each module, and alerts it raised or took that are not settled yet.
-// With it the process can continue without the database.
+// Holds the alert state of one process: each module, and alerts it raised or took that are not
+// settled yet. With it the process can continue without the database.
 
 import type { Alert, AlertEvaluation, AlertFilter, AlertSummary, Attempt, Observation } from './port.ts';
 import {
@@ -171,7 +171,9 @@ export class AlertMemory {
     this.#put(alert, true, now, now + this.#leaseMs);
   }
 
-  /** Alerts with newer data here than in the database: they are being sent, or were just settled. */
+  /**
+   * Alerts with newer data here than in the database: they are being sent, or were just settled.
+   */
   idsKnownBetter(): string[] {
     return this.#all()
       .filter((entry) => this.#isFlying(entry) || !entry.stored)

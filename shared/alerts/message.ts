@@ -1,4 +1,5 @@
-// Builds the texts of alerts. Module messages may contain untrusted names, so they are sanitized and shortened here.
+// Builds the texts of alerts. Module messages may contain untrusted names, so they are sanitized
+// and shortened here.
 
 import { formatDuration, formatUtc } from '@holdfast/kit/format';
 import { asciiLine, escapeHtml, maskAddresses, maskRecipient, oneLine, shortened } from '@holdfast/kit/text';
@@ -30,7 +31,9 @@ export interface AlertMessageInput {
   place: Place;
   /** What to do, one sentence each. */
   remedy: readonly string[];
-  /** Selects the fresh or the late text, but is in neither, so that attempts send at most two texts. */
+  /**
+   * Selects the fresh or the late text, but is in neither, so that attempts send at most two texts.
+   */
   now: Date;
 }
 
@@ -176,7 +179,9 @@ export interface AlertAddresses {
   ALERT_SMS_TO?: readonly string[] | undefined;
 }
 
-/** An alert with masked recipient addresses, including those that services repeat in their answers. */
+/**
+ * An alert with masked recipient addresses, including those that services repeat in their answers.
+ */
 export function toAlertView(alert: Alert, settings: AlertAddresses): Alert {
   const known = [
     ...alert.deliveries.map(({ recipient }) => recipient),

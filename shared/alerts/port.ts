@@ -1,5 +1,5 @@
-// Declares the ports of alerts: the alert store, transports and heartbeat.
-// Alerts outlive the process, are shared by all processes of one database, and continue without the database.
+// Declares the ports of alerts: the alert store, transports and heartbeat. Alerts outlive the
+// process, are shared by all processes of one database, and continue without the database.
 
 import type { History, Status } from '../settings/status.ts';
 
@@ -104,11 +104,17 @@ export interface AlertSummary {
 }
 
 export interface Alerts {
-  /** Feeds every evaluation to the engine, including ok ones, and returns its decision. Needs no database. */
+  /**
+   * Feeds every evaluation to the engine, including ok ones, and returns its decision. Needs no
+   * database.
+   */
   observe(evaluation: AlertEvaluation): Promise<Observation>;
   /** The history of the last evaluation of a module, even from before a restart. */
   history(module: string): Promise<History>;
-  /** About `most` alerts whose next attempt is due; reserved until they are settled, or for three minutes. */
+  /**
+   * About `most` alerts whose next attempt is due; reserved until they are settled, or for three
+   * minutes.
+   */
   takeDue(most: number): Promise<Alert[]>;
   /** Records the outcome of an attempt; needs no database. */
   settle(alert: Alert, attempt: Attempt): Promise<void>;
@@ -117,7 +123,10 @@ export interface Alerts {
   summary(): Promise<AlertSummary>;
   /** Why a restart without the database would lose alerts; null if it would not. */
   trouble(): Promise<string | null>;
-  /** Removes alerts that are not pending and older than these times (ISO 8601); resolves with the number. */
+  /**
+   * Removes alerts that are not pending and older than these times (ISO 8601); resolves with the
+   * number.
+   */
   prune(suppressedBefore: string, otherBefore: string): Promise<number>;
 }
 
@@ -147,8 +156,8 @@ export interface SendOutcome {
 
 export interface Notifier {
   /**
-   * Sends one message to recipients and returns an outcome for each, in order. Never rejects, and ends within
-   * SEND_WITHIN_MS regardless of the service; nothing is sent after it has resolved.
+   * Sends one message to recipients and returns an outcome for each, in order. Never rejects, and
+   * ends within SEND_WITHIN_MS regardless of the service; nothing is sent after it has resolved.
    */
   send(message: Message, recipients: readonly string[]): Promise<SendOutcome[]>;
 }
@@ -184,7 +193,9 @@ export interface Heartbeat {
 
 /** One message in every form that a channel needs. */
 export interface Message {
-  /** Unique, and the same for every attempt, so that services and mail clients can drop duplicates. */
+  /**
+   * Unique, and the same for every attempt, so that services and mail clients can drop duplicates.
+   */
   id: string;
   /** Plain ASCII, one line. */
   subject: string;

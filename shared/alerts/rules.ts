@@ -24,14 +24,20 @@ export interface Raised {
 
 /** The engine's state of one module. */
 export interface AlertState {
-  /** The level that recipients know, or will know from a pending alert; falls with the status, `ok` after a recovery. */
+  /**
+   * The level that recipients know, or will know from a pending alert; falls with the status, `ok`
+   * after a recovery.
+   */
   told: Status;
   raised: Raised | null;
   /** The level that is muted only by the cooldown, or because there are no recipients. */
   heldBack: Level | null;
   /** Since when the module is not ok. */
   sinceMs: number | null;
-  /** The history of the last evaluation, so that a restart continues the count; null while the module is ok. */
+  /**
+   * The history of the last evaluation, so that a restart continues the count; null while the
+   * module is ok.
+   */
   history: History | null;
 }
 
@@ -61,10 +67,10 @@ export interface Step {
 }
 
 /**
- * Returns the next state and the decision. A level is alerted if it is higher than the known one; the known level falls
- * with the status, even if that warrants no alert, because a restart counts measurements in a row from zero.
- * During the cooldown only a level above the last alert is sent; any other is muted, and sent after the cooldown if it
- * persists. `id` is the id of a raised alert.
+ * Returns the next state and the decision. A level is alerted if it is higher than the known one;
+ * the known level falls with the status, even if that warrants no alert, because a restart counts
+ * measurements in a row from zero. During the cooldown only a level above the last alert is sent;
+ * any other is muted, and sent after the cooldown if it persists. `id` is the id of a raised alert.
  */
 export function reduce(state: AlertState, evaluation: Evaluation, policy: AlertPolicy, id: string): Step {
   const { status, shouldAlert, atMs } = evaluation;
@@ -107,9 +113,10 @@ export function isAtRest({ told: reported, heldBack, sinceMs }: AlertState): boo
 }
 
 /**
- * Merges the state of a process that was cut off (`ours`) with what happened elsewhere meanwhile (`theirs`). If their last
- * alert is in `lineage` (the last one known to both, and ours since; '' is none), no other process has alerted, and ours
- * wins. Otherwise nothing that either has sent is sent again.
+ * Merges the state of a process that was cut off (`ours`) with what happened elsewhere meanwhile
+ * (`theirs`). If their last alert is in `lineage` (the last one known to both, and ours since; ''
+ * is none), no other process has alerted, and ours wins. Otherwise nothing that either has sent is
+ * sent again.
  */
 export function mergeStates(ours: AlertState, theirs: AlertState, lineage: readonly string[]): AlertState {
   if (theirs.raised?.id === ours.raised?.id)
@@ -209,7 +216,10 @@ export function afterAttempt(alert: Alert, attempt: Attempt, nowMs: number): Ale
   };
 }
 
-/** Updates the engine after an attempt: the first recipient starts the cooldown, a failed end lifts it. */
+/**
+ * Updates the engine after an attempt: the first recipient starts the cooldown, a failed end lifts
+ * it.
+ */
 export function stateAfter(state: AlertState, after: Alert): AlertState {
   const reached = after.deliveries.filter(({ accepted }) => accepted).map(({ at }) => Date.parse(at));
   if (reached.length > 0) return alertSent(state, after.id, Math.min(...reached));
@@ -251,9 +261,9 @@ interface LastAttempt {
 }
 
 /**
- * Seconds until the next attempt, after `attempts` failed ones, for an alert that is `ageSeconds` old: 5, 10, 20, 40, 50
- * within the first ten minutes, then up to five minutes, or an hour after a permanent rejection; undefined after three
- * days, when it is given up.
+ * Seconds until the next attempt, after `attempts` failed ones, for an alert that is `ageSeconds`
+ * old: 5, 10, 20, 40, 50 within the first ten minutes, then up to five minutes, or an hour after a
+ * permanent rejection; undefined after three days, when it is given up.
  */
 export function retryPauseSeconds(
   attempts: number,

@@ -63,7 +63,9 @@ export type AlertRow = Omit<Alert, Times> & { since: Date; raised_at: Date } & R
     Date | null
   >;
 
-/** The schema drops columns that only the table has. Rows that it rejects are returned separately. */
+/**
+ * The schema drops columns that only the table has. Rows that it rejects are returned separately.
+ */
 export function alertsOf(rows: readonly AlertRow[]): { alerts: Alert[]; unreadable: AlertRow[] } {
   const alerts: Alert[] = [];
   const unreadable: AlertRow[] = [];

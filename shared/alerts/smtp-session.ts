@@ -1,4 +1,5 @@
-// Runs one session with a mail server: connect, encrypt and log in by the trust rule, hand over the mail, quit.
+// Runs one session with a mail server: connect, encrypt and log in by the trust rule, hand over the
+// mail, quit.
 
 import { once } from 'node:events';
 import { connect, type LookupFunction, type Socket } from 'node:net';
@@ -75,7 +76,10 @@ export async function callServer(server: SmtpServer, limits: Limits) {
   return { handOver };
 }
 
-/** Our own socket: it resolves names like the rest of the system, and can be closed without the library. */
+/**
+ * Our own socket: it resolves names like the rest of the system, and can be closed without the
+ * library.
+ */
 async function dial(server: SmtpServer, { quietMs, lookup, over }: Limits): Promise<Socket> {
   over.throwIfAborted();
   const { host, port } = server;
@@ -103,7 +107,10 @@ async function logIn(connection: SMTPConnection, { login, trust, place }: SmtpSe
   await step(connection, (done) => connection.login(login, done));
 }
 
-/** One step of the session, which ends with its callback, a connection error, or the end of the connection. */
+/**
+ * One step of the session, which ends with its callback, a connection error, or the end of the
+ * connection.
+ */
 function step<T>(
   connection: SMTPConnection,
   begin: (done: (error?: Error | null, result?: T) => void) => void,
@@ -132,8 +139,9 @@ export interface SmtpServer {
   secure: boolean;
   login: { user: string; pass: string } | undefined;
   /**
-   * A password leaves this machine only over TLS with a verified certificate. Without a password, an offered STARTTLS is
-   * used without checking the certificate: an attacker who could forge it could also hide the offer.
+   * A password leaves this machine only over TLS with a verified certificate. Without a password,
+   * an offered STARTTLS is used without checking the certificate: an attacker who could forge it
+   * could also hide the offer.
    */
   trust: 'none' | 'opportunistic' | 'verified';
   /** `host:port`, for people. */
@@ -142,7 +150,9 @@ export interface SmtpServer {
   secrets: string[];
 }
 
-/** Default ports: 465 for smtps://, 587 for smtp:// with a user, else 25. Throws for an invalid URL. */
+/**
+ * Default ports: 465 for smtps://, 587 for smtp:// with a user, else 25. Throws for an invalid URL.
+ */
 export function readSmtpUrl(secret: Secret): SmtpServer {
   const url = new URL(secret.reveal());
   const secure = url.protocol === 'smtps:';

@@ -1,4 +1,5 @@
-// Sends e-mail with SMTP: one mail to all recipients, each on its own connection. Needs Node for raw sockets.
+// Sends e-mail with SMTP: one mail to all recipients, each on its own connection. Needs Node for
+// raw sockets.
 
 import type { LookupFunction } from 'node:net';
 import type { NodemailerError } from 'nodemailer';
@@ -90,7 +91,10 @@ function beneath(error: NodemailerError): unknown {
   return Object.assign(new Error(message), originalCode === undefined ? {} : { code: originalCode });
 }
 
-/** Builds the mail as sent over the wire, with headers and the text in two forms. The library encodes names. */
+/**
+ * Builds the mail as sent over the wire, with headers and the text in two forms. The library
+ * encodes names.
+ */
 export async function composeMail(message: Message, from: Sender, recipients: readonly string[]): Promise<Buffer> {
   const { default: MailComposer } = await import('nodemailer/lib/mail-composer');
   const composer = new MailComposer({
@@ -111,7 +115,10 @@ export async function composeMail(message: Message, from: Sender, recipients: re
   return composer.compile().build();
 }
 
-/** Sends plain ASCII unchanged, so that filters match it; the library would encode it for a quotation mark. */
+/**
+ * Sends plain ASCII unchanged, so that filters match it; the library would encode it for a
+ * quotation mark.
+ */
 function subjectOf(subject: string): string | { prepared: true; foldLines: true; value: string } {
   const plain = /^[\x20-\x7e]+$/.test(subject) && !subject.includes('=?');
   return plain ? { prepared: true, foldLines: true, value: subject } : subject;
@@ -124,15 +131,24 @@ function messageIdOf(id: string, address: string): string {
 }
 
 export interface SmtpOptions {
-  /** `smtp://` (STARTTLS if offered) or `smtps://` (TLS from the start), with user and password as %XX. */
+  /**
+   * `smtp://` (STARTTLS if offered) or `smtps://` (TLS from the start), with user and password as
+   * %XX.
+   */
   url: Secret;
   /** `address` or `Name <address>`. */
   from: string;
   /** Time limit of the handover of a mail, including the time that the server takes to check it. */
   withinMs?: number;
-  /** Time limit of everything before that: connecting, greeting, login, commands and the mail itself. */
+  /**
+   * Time limit of everything before that: connecting, greeting, login, commands and the mail
+   * itself.
+   */
   commandsMs?: number;
-  /** Time limit of connecting, of the greeting with STARTTLS, and of any silence until the server has the mail. */
+  /**
+   * Time limit of connecting, of the greeting with STARTTLS, and of any silence until the server
+   * has the mail.
+   */
   quietMs?: number;
   /** Resolves host names; default: the system's resolver. */
   lookup?: LookupFunction;

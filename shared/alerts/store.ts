@@ -1,5 +1,6 @@
 // Manages the alerts of this process. While the database answers, it decides for all processes.
-// While it is unavailable, memory and a journal continue, and are merged into the database when it is back.
+// While it is unavailable, memory and a journal continue, and are merged into the database when it
+// is back.
 
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
@@ -23,7 +24,10 @@ import type { AlertTable } from './table.ts';
 export interface AlertStoreOptions {
   /** Undefined if no database is set up. */
   table: AlertTable | undefined;
-  /** The same table for readers of alerts, with a longer time limit; its failures do not affect the other. */
+  /**
+   * The same table for readers of alerts, with a longer time limit; its failures do not affect the
+   * other.
+   */
   reads: AlertTable | undefined;
   /** Undefined: only memory bridges the time without a database. */
   journal: AlertJournal | undefined;
@@ -92,7 +96,10 @@ export class AlertStore implements Alerts {
     return clock.steadyMs() < this.#leftAloneUntilMs ? undefined : table;
   }
 
-  /** Runs work on the database once it has everything from here; `undefined` while it is unavailable. */
+  /**
+   * Runs work on the database once it has everything from here; `undefined` while it is
+   * unavailable.
+   */
   async #inTable<T>(work: (table: AlertTable) => Promise<T>): Promise<{ value: T } | undefined> {
     const table = this.#tableToAsk();
     if (table === undefined) return undefined;

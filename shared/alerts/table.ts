@@ -1,5 +1,5 @@
-// Stores alerts in our own database for all processes: a module's state changes under a row lock, and the holder of the
-// lease sends an alert. All decisive times are the database's.
+// Stores alerts in our own database for all processes: a module's state changes under a row lock,
+// and the holder of the lease sends an alert. All decisive times are the database's.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
@@ -133,8 +133,8 @@ export class PostgresAlertTable {
   }
 
   /**
-   * Merges an alert that a process raised or tried to send; its next attempt is due after `pauseSeconds`. Returns the new
-   * state of the module.
+   * Merges an alert that a process raised or tried to send; its next attempt is due after
+   * `pauseSeconds`. Returns the new state of the module.
    */
   async mergeAlert(alert: Alert, runner: string, pauseSeconds: number): Promise<AlertState> {
     return this.#change(alert.module, async (transaction, before) => {

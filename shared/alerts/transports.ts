@@ -61,7 +61,10 @@ function smsTransport(settings: Settings): AlertTransport | undefined {
   return { by: 'Twilio', recipients, notifier: twilioNotifier(options) };
 }
 
-/** ALERT_EMAIL_FROM; else the mail account itself if it is an address; else holdfast at this server. Always sendable. */
+/**
+ * ALERT_EMAIL_FROM; else the mail account itself if it is an address; else holdfast at this server.
+ * Always sendable.
+ */
 export function senderOf({ ALERT_EMAIL_FROM: from, SMTP_URL: url, SERVER_ADDRESS: server }: SenderSettings): string {
   const given = readSender(from ?? '');
   if (!('fault' in given)) return formatSender(given);
@@ -72,7 +75,10 @@ export function senderOf({ ALERT_EMAIL_FROM: from, SMTP_URL: url, SERVER_ADDRESS
   return formatSender({ name: 'Holdfast', address: sendable ? here : 'holdfast@localhost' });
 }
 
-/** This stack as alerts name it. `listen` is the address of --listen, on which console and portal use TLS. */
+/**
+ * This stack as alerts name it. `listen` is the address of --listen, on which console and portal
+ * use TLS.
+ */
 export function placeOf(settings: Settings, listen: string | undefined, deployed: Mode = 'embedded'): Place {
   const { SERVER_ADDRESS: name = '127.0.0.1' } = settings;
   return { name, url: addressesOf(settings, listen, deployed).console };
@@ -82,7 +88,8 @@ export function placeOf(settings: Settings, listen: string | undefined, deployed
 export function addressesOf(settings: Settings, listen: string | undefined, deployed: Mode = 'embedded'): Addresses {
   const { SERVER_ADDRESS: address = '127.0.0.1', DEPLOY_MODE: mode, LISTEN_ADDRESS: local } = settings;
   if (mode === 'subdomain') return { console: `https://monitor.${address}`, portal: `https://${address}` };
-  // The ports of management itself are not bound on the machine, and the proxy has one host for both.
+  // The ports of management itself are not bound on the machine, and the proxy has one host for
+  // both.
   if (deployed !== 'embedded') {
     const host = `https://${urlHost(address)}`;
     return { console: `${host}/monitor`, portal: `${host}/portal` };

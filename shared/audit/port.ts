@@ -40,7 +40,9 @@ export interface AuditRecord {
   result: AuditResult | null;
   /** A JSON object as text; never a secret. */
   detail: string;
-  /** `seq` of the intent that an outcome belongs to; null for an intent, and when there was none. */
+  /**
+   * `seq` of the intent that an outcome belongs to; null for an intent, and when there was none.
+   */
   intent: number | null;
   request_id: string;
   /** Hexadecimal. */

@@ -1,5 +1,6 @@
-// Forecasts growth and the time until no space is left, each with a range.
-// The trend is the long run, without one-time changes (an import, a VACUUM FULL) and peaks; the pace covers the last minutes.
+// Forecasts growth and the time until no space is left, each with a range. The trend is the long
+// run, without one-time changes (an import, a VACUUM FULL) and peaks; the pace covers the last
+// minutes.
 
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 
@@ -115,8 +116,9 @@ function growthOf(steps: readonly Step[], slotMs: number, spanMs: number, sinceM
 }
 
 /**
- * Combines the rates of the whole time, half of it and a quarter of it. If they differ by at most `chance`, the whole time
- * counts. If the rate rises or falls steadily, the recent ones count, and `next` extrapolates.
+ * Combines the rates of the whole time, half of it and a quarter of it. If they differ by at most
+ * `chance`, the whole time counts. If the rate rises or falls steadily, the recent ones count, and
+ * `next` extrapolates.
  */
 function lately(rates: readonly number[], chance: number): { middle: number; next: number } {
   const [whole = 0, half = whole, quarter = half] = rates;
@@ -132,7 +134,9 @@ function littleDataPart(days: number): number {
   return days < 2 * WEEK ? 0.35 : 0.1;
 }
 
-/** The last steps of the whole time, half and a quarter of it, in whole days or weeks if possible. */
+/**
+ * The last steps of the whole time, half and a quarter of it, in whole days or weeks if possible.
+ */
 function windowsOf(steps: readonly Step[], slotMs: number): Step[][] {
   const all = steps.reduce((sum, { slots }) => sum + slots, 0);
   const round = slotMs === DAY_MS ? WEEK : DAY_MS / HOUR_MS;
@@ -208,8 +212,8 @@ function withoutPeaks(points: readonly Point[]): Point[] {
 }
 
 /**
- * The pace of the last ten minutes, or since it began; undefined unless nearly every sample rises, for at least six samples
- * and four minutes, until now.
+ * The pace of the last ten minutes, or since it began; undefined unless nearly every sample rises,
+ * for at least six samples and four minutes, until now.
  */
 export function paceOf(points: readonly Point[], nowMs: number): Growth | undefined {
   const recent = ascending(points).filter(({ atMs }) => atMs <= nowMs && atMs >= nowMs - PACE_MS - MINUTE_MS);

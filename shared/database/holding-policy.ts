@@ -49,7 +49,10 @@ const BETWEEN_RUNS = 1;
 const CHAT_MATTERS = 0.05;
 /** If events are a smaller share of the growth than this, something else fills the disk. */
 const EVENTS_MATTER = 0.3;
-/** If other tables are a larger share of the growth than this, no retention of events holds the size. */
+/**
+ * If other tables are a larger share of the growth than this, no retention of events holds the
+ * size.
+ */
 const OTHERS_MATTER = 0.5;
 const NO_NEED_DAYS = 3650;
 

@@ -1,4 +1,5 @@
-// Declares the ports of the database feature: vacuum, growth facts and history, and a test write to our own database.
+// Declares the ports of the database feature: vacuum, growth facts and history, and a test write to
+// our own database.
 
 export interface VacuumOrder {
   /** A UUID: the name of the statement. */
@@ -11,22 +12,29 @@ export interface VacuumOrder {
 }
 
 /**
- * Vacuums as the owner of the core's database, on a connection of the Node host. The server continues a statement if that
- * process dies; others find it by its application name.
+ * Vacuums as the owner of the core's database, on a connection of the Node host. The server
+ * continues a statement if that process dies; others find it by its application name.
  */
 export interface CoreVacuum {
   /**
-   * Starts the statement and resolves once it is running or has ended; `VacuumFacts.statement` shows its end for a minute,
-   * or until `settle`. Stops waiting for a lock after 5 s (SQLSTATE 55P03). Rejects with `unavailable` without an owner's
-   * URL or an answer, `conflict` if one of that job is still running, `upstream` if it is another table.
+   * Starts the statement and resolves once it is running or has ended; `VacuumFacts.statement`
+   * shows its end for a minute, or until `settle`. Stops waiting for a lock after 5 s (SQLSTATE
+   * 55P03). Rejects with `unavailable` without an owner's URL or an answer, `conflict` if one of
+   * that job is still running, `upstream` if it is another table.
    */
   begin(order: VacuumOrder): Promise<void>;
-  /** Closes the connection of an ended statement; resolves with the server's error message, if this process knows it. */
+  /**
+   * Closes the connection of an ended statement; resolves with the server's error message, if this
+   * process knows it.
+   */
   settle(job: string): Promise<string | null>;
 }
 
 export const VACUUM_MODES = ['full', 'standard'] as const;
-/** `full` rewrites a table under an exclusive lock and frees disk space; `standard` makes space usable for new rows. */
+/**
+ * `full` rewrites a table under an exclusive lock and frees disk space; `standard` makes space
+ * usable for new rows.
+ */
 export type VacuumMode = (typeof VACUUM_MODES)[number];
 
 export interface VacuumTable {
@@ -38,13 +46,21 @@ export interface VacuumTable {
   reclaimable_bytes: number | null;
   dead_tuples: number;
   live_tuples: number;
-  /** True if the owner of the database may vacuum it; false for tables of extensions with another owner. */
+  /**
+   * True if the owner of the database may vacuum it; false for tables of extensions with another
+   * owner.
+   */
   allowed: boolean;
-  /** True if it, its TOAST table or an index has its own tablespace, which may be on another disk. */
+  /**
+   * True if it, its TOAST table or an index has its own tablespace, which may be on another disk.
+   */
   elsewhere: boolean;
 }
 
-/** Values that change when a table is vacuumed: equal marks before and after mean that nothing was done. */
+/**
+ * Values that change when a table is vacuumed: equal marks before and after mean that nothing was
+ * done.
+ */
 export interface VacuumMarks {
   /** Oid of the table; it changes if the table is recreated. */
   oid: number;
@@ -144,8 +160,8 @@ export interface GrowthHistory {
   /** From that day on, by day and name. */
   tables(sinceDay: string): Promise<TableDay[]>;
   /**
-   * Keeps one sample per hour beyond two days, one per day beyond two months, none beyond 400 days, and none from the
-   * future. Resolves with the number of removed samples.
+   * Keeps one sample per hour beyond two days, one per day beyond two months, none beyond 400 days,
+   * and none from the future. Resolves with the number of removed samples.
    */
   thin(now: string): Promise<number>;
 }
@@ -160,7 +176,10 @@ export interface TableSize {
 }
 
 export interface Filler {
-  /** A CoT type, `files`, or the UID of a client; `(none)` if missing. One line of at most 200 characters. */
+  /**
+   * A CoT type, `files`, or the UID of a client; `(none)` if missing. One line of at most 200
+   * characters.
+   */
   name: string;
   /** Share of all bytes of that time, 0 to 1. */
   share: number;
@@ -188,7 +207,10 @@ export interface Fillers {
 /** Every call rejects with an AppError `unavailable` if the database is unavailable. */
 export interface GrowthFacts {
   tables(): Promise<TableSize[]>;
-  /** Sources of events, chat and files stored in the last `seconds`, at most 86,400. Takes at most 2 s. */
+  /**
+   * Sources of events, chat and files stored in the last `seconds`, at most 86,400. Takes at most 2
+   * s.
+   */
   fillers(seconds: number): Promise<Fillers>;
 }
 

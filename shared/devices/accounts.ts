@@ -27,8 +27,9 @@ export interface PeopleContext {
   /** Whoever signed in; absent when Holdfast acts by itself. */
   principal?: Principal;
   /**
-   * To be asked when a turn has come that had to be waited for: rejects when whoever signed in may not do this any more.
-   * Else somebody who is being put out could take it back with a request that was on its way.
+   * To be asked when a turn has come that had to be waited for: rejects when whoever signed in may
+   * not do this any more. Else somebody who is being put out could take it back with a request that
+   * was on its way.
    */
   mustStillBeIn?: () => Promise<void>;
 }
@@ -91,7 +92,10 @@ export function isHidden({ kind, username }: Account, { settings }: Pick<PeopleD
   return kind !== 'person' || isHiddenName(username, settings.USERS_HIDDEN_PREFIXES);
 }
 
-/** The person of that id; `not_found` for nobody and, unless they are asked for, for hidden accounts. */
+/**
+ * The person of that id; `not_found` for nobody and, unless they are asked for, for hidden
+ * accounts.
+ */
 export async function userOf(
   deps: Pick<PeopleDeps, 'identity' | 'settings'>,
   id: number,
@@ -108,7 +112,9 @@ function administersProvider({ groups }: Account): boolean {
   return groups.some(({ name }) => name.toLowerCase() === PROVIDER_ADMINS.toLowerCase());
 }
 
-/** A token of the scope `users` is for the people below an administrator, and gives nobody a role. */
+/**
+ * A token of the scope `users` is for the people below an administrator, and gives nobody a role.
+ */
 export function mustBeAllowed(
   { deps, principal }: PeopleContext,
   account: Account | undefined,
@@ -127,7 +133,10 @@ export function mustBeAllowed(
     );
 }
 
-/** Throws `forbidden`: the right of the admin API is more than a token of the scope `users` may give or take. */
+/**
+ * Throws `forbidden`: the right of the admin API is more than a token of the scope `users` may give
+ * or take.
+ */
 export function mustBeAllowedKind({ principal }: Pick<PeopleContext, 'principal'>, kind: ServiceKind): void {
   if (kind !== 'admin' || principal?.by.kind !== 'token' || principal.by.scope !== 'users') return;
   throw new AppError(

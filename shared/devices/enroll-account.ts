@@ -11,12 +11,15 @@ export interface OneOffDeps {
 
 const ENDS_AFTER_MS = 5 * MINUTE_MS;
 
-/** What our own one-off passwords are called at the provider, so that one that a crash left behind is known. */
+/**
+ * What our own one-off passwords are called at the provider, so that one that a crash left behind
+ * is known.
+ */
 const ONE_OFF_PREFIX = 'holdfast-once-';
 
 /**
- * Does `work` with an app password of that account, and deletes it afterwards, whatever came of the work. One that a crash
- * leaves behind ends by itself within minutes.
+ * Does `work` with an app password of that account, and deletes it afterwards, whatever came of the
+ * work. One that a crash leaves behind ends by itself within minutes.
  */
 export async function withOneOffPassword<T>(
   { identity, now }: OneOffDeps,

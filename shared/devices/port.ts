@@ -20,7 +20,9 @@ export interface MadeCertificate {
   expiresAt: string;
 }
 
-/** `revocation_failed`: something was seen that a revoked certificate must not do. It is tried on. */
+/**
+ * `revocation_failed`: something was seen that a revoked certificate must not do. It is tried on.
+ */
 export type RevocationState = 'revoking' | 'revoked' | 'revocation_failed';
 
 export interface Revocation extends Omit<MadeCertificate, 'name'> {
@@ -35,7 +37,10 @@ export interface Revocation extends Omit<MadeCertificate, 'name'> {
   streams: 'none' | 'unverifiable' | null;
 }
 
-/** Everything that somebody has at this time is to be revoked; kept until each certificate stands as a Revocation. */
+/**
+ * Everything that somebody has at this time is to be revoked; kept until each certificate stands as
+ * a Revocation.
+ */
 export interface RevocationOrder {
   username: string;
   wantedAt: string;
@@ -44,7 +49,10 @@ export interface RevocationOrder {
 export interface CanaryRun {
   at: string;
   ok: boolean;
-  /** False: the core answered, but did not sign its certificate, so nobody can enroll. It says nothing about revocation then. */
+  /**
+   * False: the core answered, but did not sign its certificate, so nobody can enroll. It says
+   * nothing about revocation then.
+   */
   signed: boolean;
   /** Why it failed, in a sentence. */
   problem: string | null;
@@ -59,7 +67,10 @@ export interface SettledRevocation {
   streams: Revocation['streams'];
 }
 
-/** Names of users are compared without regard to case. Every call rejects with `unavailable` when our database is away. */
+/**
+ * Names of users are compared without regard to case. Every call rejects with `unavailable` when
+ * our database is away.
+ */
 export interface CertificateStore {
   remember(made: MadeCertificate): Promise<void>;
   /** Of these users, or of everybody. */
@@ -88,7 +99,10 @@ export interface CertificateStore {
   hasOpenWork(): Promise<boolean>;
 }
 
-/** Which app passwords were made for enrollment, and for which CA. The identity provider alone keeps the passwords. */
+/**
+ * Which app passwords were made for enrollment, and for which CA. The identity provider alone keeps
+ * the passwords.
+ */
 export interface EnrollmentToken {
   /** Of the app password. */
   identifier: string;
@@ -110,11 +124,15 @@ export interface EnrollmentTokens {
 }
 
 /**
- * The right to use the core's admin API: it sits on a certificate. It is asked for in a spool directory that only management
- * and the core's side see; a loop there checks the name and gives or takes the right.
+ * The right to use the core's admin API: it sits on a certificate. It is asked for in a spool
+ * directory that only management and the core's side see; a loop there checks the name and gives or
+ * takes the right.
  */
 export interface AdminGrants {
-  /** Asks for the right for this certificate of a `svc_` account. Resolves when it is asked for, not when it is given. */
+  /**
+   * Asks for the right for this certificate of a `svc_` account. Resolves when it is asked for, not
+   * when it is given.
+   */
   give(username: string, certificatePem: string): Promise<void>;
   /** Asks to take the right away from that account. */
   take(username: string): Promise<void>;

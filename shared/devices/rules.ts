@@ -4,7 +4,10 @@
 import { API_ACCOUNT, isSameUser } from '@holdfast/kit/names';
 import type { MadeCertificate } from './port.ts';
 
-/** `<username>~<name>.p12`, `svc_<name>.p12`, or `<first 16 hex of the hash>.pem` for one that a device enrolled. */
+/**
+ * `<username>~<name>.p12`, `svc_<name>.p12`, or `<first 16 hex of the hash>.pem` for one that a
+ * device enrolled.
+ */
 export function certificateFile(
   { hash, username, clientUid }: { hash: string; username: string; clientUid: string },
   made: { username: string; name: string } | undefined,
@@ -15,7 +18,10 @@ export function certificateFile(
   return made.name === '' ? `${made.username}.p12` : `${made.username}~${made.name}.p12`;
 }
 
-/** What `{file}` in a path may mean: a whole hash, the start of one, or the names of one that was made here. */
+/**
+ * What `{file}` in a path may mean: a whole hash, the start of one, or the names of one that was
+ * made here.
+ */
 export type CertificateReference =
   | { kind: 'hash'; hash: string }
   | { kind: 'start'; hex: string }

@@ -1,5 +1,5 @@
-// Keeps health in memory. Each module is serialized once per measurement, the whole once per change, on the next request.
-// A module that was not measured for too long becomes critical.
+// Keeps health in memory. Each module is serialized once per measurement, the whole once per
+// change, on the next request. A module that was not measured for too long becomes critical.
 
 import { DAY_MS, due } from '@holdfast/kit/time';
 import { type History, type Status, worstOf } from '../settings/status.ts';

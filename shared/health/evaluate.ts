@@ -1,8 +1,12 @@
-// Evaluates the findings of a health module to one status and one sentence, which names the worst finding.
+// Evaluates the findings of a health module to one status and one sentence, which names the worst
+// finding.
 
 import { type History, type ModuleThresholds, NO_HISTORY, type Status, urgency } from '../settings/status.ts';
 
-/** Two thresholds. If `critical` is the smaller one, lower is worse, as with days left. A value at a threshold has reached it. */
+/**
+ * Two thresholds. If `critical` is the smaller one, lower is worse, as with days left. A value at a
+ * threshold has reached it.
+ */
 export interface Limits {
   warning: number;
   critical: number;
@@ -39,7 +43,10 @@ export interface Fact {
   remedy?: string | undefined;
 }
 
-/** `remedy`: what to do about this finding, with a command to paste if there is one; at most 300 characters. */
+/**
+ * `remedy`: what to do about this finding, with a command to paste if there is one; at most 300
+ * characters.
+ */
 export type Finding = Figure | Failure | Fact;
 
 export interface Verdict extends History {
@@ -47,7 +54,10 @@ export interface Verdict extends History {
   message: string;
   /** Each finding that is not ok, with its threshold, worst first; at most MAX_DETAILS. */
   details: string[];
-  /** What to do about those findings, worst first, without duplicates; general remedies of the module follow elsewhere. */
+  /**
+   * What to do about those findings, worst first, without duplicates; general remedies of the
+   * module follow elsewhere.
+   */
   remedies: string[];
   shouldAlert: boolean;
 }
@@ -68,8 +78,9 @@ interface Judged {
 }
 
 /**
- * Judges the findings of one measurement. `well` is the message if all are ok. Failures in a row are compared with the
- * module's `warning` and `critical`; a failure below both is a note, never ok.
+ * Judges the findings of one measurement. `well` is the message if all are ok. Failures in a row
+ * are compared with the module's `warning` and `critical`; a failure below both is a note, never
+ * ok.
  */
 export function evaluate(
   findings: readonly Finding[],
@@ -124,7 +135,10 @@ export function evaluateFailure(message: string, thresholds: ModuleThresholds, b
   };
 }
 
-/** The thresholds called `warning` and `critical`, or with a prefix `days_warning` and `days_critical`. */
+/**
+ * The thresholds called `warning` and `critical`, or with a prefix `days_warning` and
+ * `days_critical`.
+ */
 export function limitsOf(thresholds: ModuleThresholds, prefix = ''): Limits {
   return { warning: Number(thresholds[`${prefix}warning`]), critical: Number(thresholds[`${prefix}critical`]) };
 }

@@ -1,5 +1,6 @@
-// Turns every number and boolean in the data of health modules into a metric `holdfast_<module>_<member>`, in base units.
-// An entry of a list is named after the list and identified by its labels.
+// Turns every number and boolean in the data of health modules into a metric
+// `holdfast_<module>_<member>`, in base units. An entry of a list is named after the list and
+// identified by its labels.
 
 import { type Labels, RESERVED_END, type Sample, type SimpleFamily } from './open-metrics.ts';
 
@@ -9,7 +10,9 @@ export interface ModuleData {
   data: unknown;
 }
 
-/** Texts that identify an entry of a list. No other text becomes a label, because messages change. */
+/**
+ * Texts that identify an entry of a list. No other text becomes a label, because messages change.
+ */
 const IDENTIFYING: readonly string[] = [
   'name',
   'schema',
@@ -117,7 +120,10 @@ function walkList(list: readonly unknown[], key: string, place: Place, keep: Kee
   });
 }
 
-/** The labels of an entry; a label that an outer entry has already is prefixed with the list. Empty labels are dropped. */
+/**
+ * The labels of an entry; a label that an outer entry has already is prefixed with the list. Empty
+ * labels are dropped.
+ */
 function identifying(entry: unknown, item: string, outer: Labels): Record<string, string> {
   if (typeof entry !== 'object' || entry === null) return {};
   const texts = entry as Record<string, unknown>;
@@ -139,7 +145,10 @@ function identity(labels: Labels): string {
   return texts.length < 2 ? (texts[0] ?? '') : texts.toSorted().join('');
 }
 
-/** A unit may be anywhere in a name; the base unit goes to its end: `days_left` becomes `left_seconds`. */
+/**
+ * A unit may be anywhere in a name; the base unit goes to its end: `days_left` becomes
+ * `left_seconds`.
+ */
 function figureOf({ prefix }: Place, key: string, raw: number | boolean, siblings: object): Figure {
   const words = spelled(countedItem(key, siblings)).split('_');
   const at = words.findLastIndex((word) => Object.hasOwn(UNITS, word) || Object.hasOwn(PARTS, word));
@@ -162,7 +171,10 @@ function baseOf(word: string, raw: number): [base: string, value: number] {
 
 const COUNT = '_count';
 
-/** `table_count` beside a list `tables` is `tables`, `newer_count` is `newer`: a gauge must not end with `_count`. */
+/**
+ * `table_count` beside a list `tables` is `tables`, `newer_count` is `newer`: a gauge must not end
+ * with `_count`.
+ */
 function countedItem(key: string, siblings: object): string {
   if (!key.endsWith(COUNT)) return key;
   const item = key.slice(0, -COUNT.length);

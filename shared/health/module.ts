@@ -10,7 +10,10 @@ import type { Measurement } from './port.ts';
 /** The definition of a module; `D` is its raw data, with the names of the API. */
 export interface ModuleDefinition<D extends object> {
   name: string;
-  /** What a person can do if it is not ok: two to four texts of at most 300 characters. DIR is that of --data. */
+  /**
+   * What a person can do if it is not ok: two to four texts of at most 300 characters. DIR is that
+   * of --data.
+   */
   remedy: readonly string[];
   /** The longest that `read` may take; default 10 s. */
   withinMs?: number;
@@ -57,7 +60,9 @@ export function hasJustStarted(startedAt: Date, now: Date): boolean {
   return now.getTime() - startedAt.getTime() < STARTING_MS;
 }
 
-/** Creates a module from its definition. Its measurement never rejects: an error becomes `critical`. */
+/**
+ * Creates a module from its definition. Its measurement never rejects: an error becomes `critical`.
+ */
 export function healthModule<D extends object>(definition: ModuleDefinition<D>): HealthModule {
   const { name, remedy, withinMs = WITHIN_MS } = definition;
 

@@ -33,7 +33,10 @@ export interface Wanted {
   /** Addresses that count as this machine's although no interface has them, as behind NAT. */
   publicAddresses: string[];
   tlsEndpoints: TlsEndpoint[];
-  /** Our own container, whose interfaces and files differ from the machine's; undefined outside containers. */
+  /**
+   * Our own container, whose interfaces and files differ from the machine's; undefined outside
+   * containers.
+   */
   container: WantedContainer | undefined;
   /** The endpoints of the core; undefined if the variable is not set. */
   coreEndpoints: Record<'api' | 'enrollment' | 'streaming', TlsEndpoint | undefined>;

@@ -1,5 +1,5 @@
-// Renders metric families as OpenMetrics text 1.0. Anything that the format forbids throws, because readers reject the
-// whole text for one fault.
+// Renders metric families as OpenMetrics text 1.0. Anything that the format forbids throws, because
+// readers reject the whole text for one fault.
 
 export const OPEN_METRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 
@@ -19,7 +19,9 @@ export interface HistogramSample {
 }
 
 interface Described {
-  /** Without suffixes such as `_total` or `_bucket`, which follow from the type; ends with the unit. */
+  /**
+   * Without suffixes such as `_total` or `_bucket`, which follow from the type; ends with the unit.
+   */
   name: string;
   help: string;
 }

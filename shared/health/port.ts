@@ -46,7 +46,9 @@ type Maybe<T> = T | Promise<T>;
 
 export interface HealthCache extends HealthMemory {
   current(view: HealthView): Maybe<Prepared>;
-  /** The modules due at `nowMs`; each counts as being measured until `put`, or for a limited time. */
+  /**
+   * The modules due at `nowMs`; each counts as being measured until `put`, or for a limited time.
+   */
   takeDue(nowMs: number): Maybe<string[]>;
   /** The history left by the last measurement; undefined before the first one. */
   history(module: string): Maybe<History | undefined>;
@@ -56,7 +58,10 @@ export interface HealthCache extends HealthMemory {
   put(measurement: Measurement): Maybe<Status | undefined>;
   /** Every module, in the order of the table. */
   states(): Maybe<ModuleState[]>;
-  /** Adds samples of the trend; a status that continues from the newest one began when that sample says. */
+  /**
+   * Adds samples of the trend; a status that continues from the newest one began when that sample
+   * says.
+   */
   remember(samples: readonly HealthSample[]): Maybe<void>;
   /** The samples of the last 24 hours, ascending; undefined before `remember` was called once. */
   remembered(): Maybe<HealthSample[] | undefined>;

@@ -1,5 +1,6 @@
-// Samples the state of every health module once per slot of five minutes; two processes agree on the slot.
-// It runs every minute, so that the first sample comes soon after a start, without database queries in between.
+// Samples the state of every health module once per slot of five minutes; two processes agree on
+// the slot. It runs every minute, so that the first sample comes soon after a start, without
+// database queries in between.
 
 import { DAY_MS, slotStart } from '@holdfast/kit/time';
 import type { HealthCache, HealthSample, HealthTrend, ModuleState, SampledModule } from './port.ts';
@@ -12,7 +13,10 @@ export interface SampleHealthDeps {
   healthTrend: HealthTrend;
 }
 
-/** Rejects if our own database is unavailable. `sampled` is false while modules are unmeasured, or if the slot has one. */
+/**
+ * Rejects if our own database is unavailable. `sampled` is false while modules are unmeasured, or
+ * if the slot has one.
+ */
 export async function sampleHealth(
   { health, healthTrend }: SampleHealthDeps,
   now: Date,

@@ -1,4 +1,5 @@
-// Derives from the settings the values that health checks: tuning, public names, TLS endpoints and the core.
+// Derives from the settings the values that health checks: tuning, public names, TLS endpoints and
+// the core.
 
 import { isIpAddress, isWildcardAddress, urlHost } from '@holdfast/kit/addresses';
 import type { Secret } from '@holdfast/kit/secret';
@@ -73,7 +74,10 @@ function publishedHosts({ DEPLOY_MODE: mode }: Settings, hosts: readonly string[
   return mode === 'subdomain' ? hosts.map((host) => endpointOf(`https://${host}`, 'public')) : [];
 }
 
-/** The public names, checked at the proxy itself: many networks do not route a container back to its own machine. */
+/**
+ * The public names, checked at the proxy itself: many networks do not route a container back to its
+ * own machine.
+ */
 function throughProxy(settings: Settings, hosts: readonly string[], address: string): TlsEndpoint[] {
   const { SERVER_ADDRESS: name, DEPLOY_MODE: mode, CORE_ENROLLMENT_PORT: port } = settings;
   if (name === undefined) return [];

@@ -5,7 +5,10 @@ import { safeFileName } from '../devices/certificates/data-package.ts';
 import type { Prepared } from '../health/port.ts';
 import type { AppEnv } from './context.ts';
 
-/** 200 with the text, or 304 when `If-None-Match` names its entity tag. Callers must ask again each time. */
+/**
+ * 200 with the text, or 304 when `If-None-Match` names its entity tag. Callers must ask again each
+ * time.
+ */
 export function answerPrepared({ body, etag }: Prepared, request: Headers, requestId: string): Response {
   const known = request.get('if-none-match');
   const always = { 'X-Request-Id': requestId, ETag: etag, 'Cache-Control': 'private, no-cache' };

@@ -9,7 +9,10 @@ import type { Principal, RouteDemand } from '../sign-in/rules.ts';
 export const FACES = ['console', 'portal'] as const;
 export type Face = (typeof FACES)[number];
 
-/** From the host: the address and scheme of the client; of a header only where a trusted proxy has set it. */
+/**
+ * From the host: the address and scheme of the client; of a header only where a trusted proxy has
+ * set it.
+ */
 export interface Bindings {
   requestId: string;
   clientAddress: string;
@@ -35,14 +38,17 @@ export interface AppEnv {
 export type App = OpenAPIHono<AppEnv>;
 
 /**
- * The cookie of a session, for this host alone and out of reach of scripts, and where a person goes after signing in.
+ * The cookie of a session, for this host alone and out of reach of scripts, and where a person goes
+ * after signing in.
  */
 export const SESSION_HOURS = 12;
 const MAX_RETURN_CHARACTERS = 2000;
 /** Anything: only the path is kept. */
 const HERE = 'http://here.invalid';
 
-/** `__Host-` makes browsers refuse it without TLS, so plain HTTP (loopback) has a name without it. */
+/**
+ * `__Host-` makes browsers refuse it without TLS, so plain HTTP (loopback) has a name without it.
+ */
 export function sessionCookieName(secure: boolean): string {
   return secure ? '__Host-holdfast' : 'holdfast';
 }
@@ -65,8 +71,8 @@ export function clearSessionCookie(c: Context<AppEnv>): void {
 }
 
 /**
- * The path, with query and fragment, that this text stands for; `/` for everything that a browser might take for another
- * site, and for the two addresses that would lead in a circle.
+ * The path, with query and fragment, that this text stands for; `/` for everything that a browser
+ * might take for another site, and for the two addresses that would lead in a circle.
  */
 export function returnPath(text: string | undefined): string {
   if (text === undefined || text.length > MAX_RETURN_CHARACTERS) return '/';

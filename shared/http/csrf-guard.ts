@@ -1,5 +1,6 @@
-// Guards everything that may change something: no page of another site can make a browser do it, and a body is of one type
-// and of bounded size. Whoever sends neither Origin nor Sec-Fetch-Site is no browser.
+// Guards everything that may change something: no page of another site can make a browser do it,
+// and a body is of one type and of bounded size. Whoever sends neither Origin nor Sec-Fetch-Site is
+// no browser.
 
 import type { Context, MiddlewareHandler } from 'hono';
 import { AppError } from '@holdfast/kit/app-error';
@@ -18,9 +19,9 @@ export type Bodies = 'json' | 'form';
 const TYPES: Record<Bodies, string> = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
 
 /**
- * Refuses unsafe methods that another site has caused (403), bodies of another type (415) or too large (413). A body
- * that is let through has been read, and is handed on as it was. A sender can take minutes for a body: `afterBody` is
- * where what was found out before it is asked again.
+ * Refuses unsafe methods that another site has caused (403), bodies of another type (415) or too
+ * large (413). A body that is let through has been read, and is handed on as it was. A sender can
+ * take minutes for a body: `afterBody` is where what was found out before it is asked again.
  */
 export function csrfGuard(
   bodies: Bodies,
@@ -58,8 +59,9 @@ export function foreignCause(headers: Headers, url: string, secure: boolean): st
 }
 
 /**
- * True when host and port of the origin are those that the request was sent to. Behind a proxy that ends TLS the scheme
- * of the connection says nothing; the one of the origin then decides which port is meant where none is named.
+ * True when host and port of the origin are those that the request was sent to. Behind a proxy that
+ * ends TLS the scheme of the connection says nothing; the one of the origin then decides which port
+ * is meant where none is named.
  */
 function isOurs(origin: string, requestUrl: string, secure: boolean): boolean {
   if (!/^https?:\/\/[^/?#@\\\s]+$/i.test(origin) || !URL.canParse(origin) || !URL.canParse(requestUrl)) return false;
@@ -90,7 +92,10 @@ async function checkBody(c: Context<AppEnv>, type: string): Promise<boolean> {
   return true;
 }
 
-/** The right type without a body says nothing; what was read empty cannot be read again. False: nothing was waited for. */
+/**
+ * The right type without a body says nothing; what was read empty cannot be read again. False:
+ * nothing was waited for.
+ */
 function withoutBody(c: Context<AppEnv>, type: string): false {
   const { url, method, headers: given, signal } = c.req.raw;
   const headers = new Headers(given);
@@ -129,7 +134,10 @@ function requireSize(bytes: number): void {
   if (bytes > MAX_BODY_BYTES) throw new AppError('too_large', 'The request body is too large: the limit is 1 MB.');
 }
 
-/** The whole body; too large is an AppError. What is refused is left unread: the host cuts the connection after the answer. */
+/**
+ * The whole body; too large is an AppError. What is refused is left unread: the host cuts the
+ * connection after the answer.
+ */
 async function readBounded(body: ReadableStream<Uint8Array>, atFirst: () => void): Promise<Uint8Array<ArrayBuffer>> {
   const reader = body.getReader();
   const chunks: Uint8Array[] = [];

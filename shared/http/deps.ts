@@ -1,4 +1,5 @@
-// What the functions and jobs need of the outside, handed in by the host: the ports of every feature, and what the settings say.
+// What the functions and jobs need of the outside, handed in by the host: the ports of every
+// feature, and what the settings say.
 
 import type { SingleFlight } from '@holdfast/kit/concurrency';
 import type { Schedules } from '@holdfast/kit/cron';

@@ -68,7 +68,10 @@ interface Listing {
   format: 'json' | 'csv';
 }
 
-/** Which part of the list is wanted: a page, or as CSV without page and page_size everything up to a bound. */
+/**
+ * Which part of the list is wanted: a page, or as CSV without page and page_size everything up to a
+ * bound.
+ */
 export function wantedPart(
   c: Context<AppEnv>,
   { page, page_size, format }: Listing,

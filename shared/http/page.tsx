@@ -1,5 +1,5 @@
-// Pages for people: one document, one set of headers, and errors as pages where a browser asks for one. What a page loads
-// is ours; no script and no style stands in it.
+// Pages for people: one document, one set of headers, and errors as pages where a browser asks for
+// one. What a page loads is ours; no script and no style stands in it.
 
 import type { Context } from 'hono';
 import { html, raw } from 'hono/html';
@@ -42,8 +42,9 @@ interface Document {
 }
 
 /**
- * Answers with a page that nothing keeps; to `If-None-Match` that names its entity tag with 304. With `no-referrer` browsers
- * would send `Origin: null` with our own forms, which the guard takes for another site: hence `same-origin`.
+ * Answers with a page that nothing keeps; to `If-None-Match` that names its entity tag with 304.
+ * With `no-referrer` browsers would send `Origin: null` with our own forms, which the guard takes
+ * for another site: hence `same-origin`.
  */
 export async function sendDocument(
   c: Context<AppEnv>,
@@ -111,7 +112,10 @@ export function withErrorPages(answer: ErrorAnswer) {
   };
 }
 
-/** The status and the words of a problem document; a browser must not ask for a password by itself, so no challenge. */
+/**
+ * The status and the words of a problem document; a browser must not ask for a password by itself,
+ * so no challenge.
+ */
 async function errorPage(problem: Response, c: Context<AppEnv>): Promise<Response> {
   const { title, detail, status } = (await problem.json()) as { title: string; detail: string; status: number };
   const retryAfter = problem.headers.get('retry-after');

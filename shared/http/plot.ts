@@ -1,4 +1,5 @@
-// The arithmetic of charts: scales, ticks at round values and times, and a line that has a gap where nothing was measured.
+// The arithmetic of charts: scales, ticks at round values and times, and a line that has a gap
+// where nothing was measured.
 
 export type Scale = (value: number) => number;
 
@@ -36,7 +37,10 @@ function roundedTo(value: number): number {
   return Number(value.toPrecision(12));
 }
 
-/** From zero, or from a little below the lowest where all lies far from zero; to the next round value. */
+/**
+ * From zero, or from a little below the lowest where all lies far from zero; to the next round
+ * value.
+ */
 export function niceRange(values: readonly number[], fromZero = true): [number, number] {
   const low = Math.min(...values);
   const high = Math.max(...values);
@@ -53,7 +57,10 @@ const TIME_STEPS = [
   ...[1, 2, 4, 7, 14, 30, 90, 180, 365].map((count) => count * DAY),
 ];
 
-/** Round times within the span, at most `most`. `offsetMs`: what the clock on the wall is ahead of UTC. */
+/**
+ * Round times within the span, at most `most`. `offsetMs`: what the clock on the wall is ahead of
+ * UTC.
+ */
 export function timeTicks(fromMs: number, toMs: number, most = 6, offsetMs = 0): number[] {
   const step = TIME_STEPS.find((each) => (toMs - fromMs) / each < most) ?? 1000 * DAY;
   const first = Math.ceil((fromMs + offsetMs) / step) * step - offsetMs;
@@ -82,7 +89,10 @@ export function runsOf(points: readonly Point[]): { x: number; y: number }[][] {
   return runs;
 }
 
-/** The `d` of an SVG path: a line for each run, a dot (with round caps) for a point that stands alone. */
+/**
+ * The `d` of an SVG path: a line for each run, a dot (with round caps) for a point that stands
+ * alone.
+ */
 export function linePath(points: readonly Point[], x: Scale, y: Scale): string {
   return runsOf(points)
     .map((run) => {
@@ -107,7 +117,10 @@ function short(pixels: number): string {
   return String(Math.round(pixels * 10) / 10);
 }
 
-/** At most `count` points: of those in one stretch the highest, or one that is not known where none is. */
+/**
+ * At most `count` points: of those in one stretch the highest, or one that is not known where none
+ * is.
+ */
 export function thinned(points: readonly Point[], count: number): Point[] {
   const first = points[0];
   const last = points.at(-1);

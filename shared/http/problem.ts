@@ -1,4 +1,5 @@
-// Errors as RFC 9457 problem documents: one table from code to status, one place where an error becomes an answer.
+// Errors as RFC 9457 problem documents: one table from code to status, one place where an error
+// becomes an answer.
 
 import type { Context } from 'hono';
 import { getCookie } from 'hono/cookie';
@@ -10,9 +11,10 @@ import type { Principal } from '../sign-in/rules.ts';
 import { type AppEnv, sessionCookieName } from './context.ts';
 
 /**
- * Writes a denied attempt to the audit log: what somebody was not allowed to do (403), and a session or a token that is not
- * good (401). Wrong passwords are entered by the door that judged them; a request without credentials is no attempt. Resolves at once on Node; in workerd when the host has taken it, because nothing runs on after the request
- * there.
+ * Writes a denied attempt to the audit log: what somebody was not allowed to do (403), and a
+ * session or a token that is not good (401). Wrong passwords are entered by the door that judged
+ * them; a request without credentials is no attempt. Resolves at once on Node; in workerd when the
+ * host has taken it, because nothing runs on after the request there.
  */
 export async function noteDenied(
   audit: Pick<Audit, 'note'>,
@@ -63,9 +65,10 @@ export function statusOf(code: ErrorCode): (typeof STATUS)[ErrorCode][0] {
 }
 
 /**
- * The error handler of an app: an AppError speaks for itself, anything else is logged and answers 500 without its text.
- * What was denied goes into the audit log. Below /api the script of a page is not asked for a password: the browser would ask the
- * person by a window of its own, and keep the script waiting. Programs are, and proxies that ask at /auth/verify.
+ * The error handler of an app: an AppError speaks for itself, anything else is logged and answers
+ * 500 without its text. What was denied goes into the audit log. Below /api the script of a page is
+ * not asked for a password: the browser would ask the person by a window of its own, and keep the
+ * script waiting. Programs are, and proxies that ask at /auth/verify.
  */
 export function onError(log: Log, audit: Pick<Audit, 'note'>) {
   return async function answerProblem(error: Error, c: Context<AppEnv>): Promise<Response> {
@@ -90,7 +93,10 @@ function asAppError(error: Error): AppError {
   return new AppError('internal', 'An internal error occurred. The log has the details under this request id.');
 }
 
-/** What an answer needs of an error; making an error itself costs as much as the rest of a short answer. */
+/**
+ * What an answer needs of an error; making an error itself costs as much as the rest of a short
+ * answer.
+ */
 export type Problem = Pick<AppError, 'code' | 'message' | 'fields' | 'retryAfterSeconds'> &
   Partial<Pick<AppError, 'figures'>>;
 
@@ -119,7 +125,10 @@ export function preparedProblem(error: Problem): (requestId: string) => Response
     });
 }
 
-/** What a request lacks or has wrong, in words for whoever sent it: the validator speaks of its own types. */
+/**
+ * What a request lacks or has wrong, in words for whoever sent it: the validator speaks of its own
+ * types.
+ */
 interface Issue {
   code?: string | undefined;
   path: PropertyKey[];

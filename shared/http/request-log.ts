@@ -1,5 +1,5 @@
-// Names each request, logs one line for it, and counts it. It wraps the app from outside, so that the hot path has no middleware
-// that touches the response. Paths are logged without their query.
+// Names each request, logs one line for it, and counts it. It wraps the app from outside, so that
+// the hot path has no middleware that touches the response. Paths are logged without their query.
 
 import type { Log } from '@holdfast/kit/log';
 import type { RequestCounter } from '../host/request-statistics.ts';
@@ -13,8 +13,9 @@ export type Connection = Omit<Bindings, 'requestId'>;
 export type HostFetch = (request: Request, connection: Connection) => Response | Promise<Response>;
 
 /**
- * The app with a fresh id for each request, and a line `http.request` and a count after each answer; who asks every few
- * seconds whether this process lives, and hears that it does, leaves no line. `clock` counts milliseconds.
+ * The app with a fresh id for each request, and a line `http.request` and a count after each
+ * answer; who asks every few seconds whether this process lives, and hears that it does, leaves no
+ * line. `clock` counts milliseconds.
  */
 export function withRequestLog(fetch: AppFetch, log: Log, clock: () => number, requests: RequestCounter): HostFetch {
   return function handle(request, connection) {

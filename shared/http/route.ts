@@ -1,4 +1,5 @@
-// Describes a route once: path, who may call it, what it takes and gives. The same schemas validate and document.
+// Describes a route once: path, who may call it, what it takes and gives. The same schemas validate
+// and document.
 
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi';
 import type { ErrorCode } from '@holdfast/kit/app-error';
@@ -29,7 +30,10 @@ interface RouteOptions {
   fails?: ErrorCode[];
 }
 
-/** A route of the API with its access, its security and every error that it can answer. `demand` is no part of its document. */
+/**
+ * A route of the API with its access, its security and every error that it can answer. `demand` is
+ * no part of its document.
+ */
 export function apiRoute<const R extends RouteConfig>(
   config: R,
   { access, area = 'rest', fails = [] }: RouteOptions,

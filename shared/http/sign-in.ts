@@ -1,5 +1,5 @@
-// What a request carries to say who asks, and the two questions that every closed route puts to it: who is it, and may it.
-// Identity headers of any other kind are not read.
+// What a request carries to say who asks, and the two questions that every closed route puts to it:
+// who is it, and may it. Identity headers of any other kind are not read.
 
 import type { Context, MiddlewareHandler } from 'hono';
 import { getCookie } from 'hono/cookie';
@@ -24,7 +24,10 @@ export type Credentials =
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** The Authorization header, else the session cookie. Throws `malformed` for Basic that is not Base64 of UTF-8 text. */
+/**
+ * The Authorization header, else the session cookie. Throws `malformed` for Basic that is not
+ * Base64 of UTF-8 text.
+ */
 export function credentialsOf(c: Context<AppEnv>): Credentials {
   const header = c.get('byCookieOnly') === true ? undefined : c.req.header('authorization');
   if (header === undefined) {
@@ -39,7 +42,10 @@ export function credentialsOf(c: Context<AppEnv>): Credentials {
 
 const PLAIN_ASCII = /^[ -~]*$/;
 
-/** Throws for bytes that are no UTF-8. A byte order mark stays: the core reads it as part of the name. */
+/**
+ * Throws for bytes that are no UTF-8. A byte order mark stays: the core reads it as part of the
+ * name.
+ */
 function utf8Of(binary: string): string {
   const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0));
   return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -59,7 +65,10 @@ export function readBasic(encoded: string): Credentials {
   return { kind: 'basic', username: decoded.slice(0, separator), password: decoded.slice(separator + 1) };
 }
 
-/** Who comes in with these; throws `unauthenticated`, or `locked_out` for a password from a locked address. */
+/**
+ * Who comes in with these; throws `unauthenticated`, or `locked_out` for a password from a locked
+ * address.
+ */
 export async function enter(
   c: Context<AppEnv>,
   authenticator: Authenticator,
@@ -118,7 +127,10 @@ export function signIn(authenticator: Authenticator): MiddlewareHandler<AppEnv> 
   };
 }
 
-/** The same question, asked when the request asks for it: who was let in a while ago may not be any more. */
+/**
+ * The same question, asked when the request asks for it: who was let in a while ago may not be any
+ * more.
+ */
 export async function identify(c: Context<AppEnv>, authenticator: Authenticator): Promise<void> {
   c.set('principal', await enter(c, authenticator, credentialsOf(c)));
 }

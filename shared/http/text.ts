@@ -1,5 +1,6 @@
-// Finds the commands in what a person is told to do, so that a page can show them as such and let them be copied. What is not
-// surely a command stays text; put together, the parts are the remedy again.
+// Finds the commands in what a person is told to do, so that a page can show them as such and let
+// them be copied. What is not surely a command stays text; put together, the parts are the remedy
+// again.
 
 export interface RemedyPart {
   kind: 'text' | 'command';

@@ -125,8 +125,8 @@ async function ensureGroup(identity: Identity, name: string, changed: Changed): 
 }
 
 /**
- * `before` runs before an account is created, so that a crash in between is not taken for a finished
- * start.
+ * `before` runs before an account is created, so that a crash in between is not taken for a
+ * finished start.
  */
 async function ensureAccount(
   identity: Identity,

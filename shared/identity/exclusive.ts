@@ -11,7 +11,10 @@ import type { Exclusive } from './port.ts';
  * wait for each other.
  */
 const NAMESPACE = 4_805_727;
-/** Locks held or waited for at once: one less than the pool's connections, so that `work` finds one for itself. */
+/**
+ * Locks held or waited for at once: one less than the pool's connections, so that `work` finds one
+ * for itself.
+ */
 const CONCURRENCY = 2;
 const WAIT_MS = 15_000;
 

@@ -123,7 +123,10 @@ export interface Accounts {
    * `invalid` as for `change`.
    */
   changeAttributes(id: number, changes: Attributes): Promise<Account>;
-  /** `invalid` when the provider refuses it, as it does an empty one; `not_found` when there is no such account. */
+  /**
+   * `invalid` when the provider refuses it, as it does an empty one; `not_found` when there is no
+   * such account.
+   */
   setPassword(id: number, password: string): Promise<void>;
   /** With memberships, sessions and app passwords; a missing account is no error. */
   delete(id: number): Promise<void>;

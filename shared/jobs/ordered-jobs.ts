@@ -24,7 +24,10 @@ interface AddDeps {
   now: () => Date;
 }
 
-/** Adds a job after its intent. The job concludes the intent when it ends; without a job, finish-intents does. */
+/**
+ * Adds a job after its intent. The job concludes the intent when it ends; without a job,
+ * finish-intents does.
+ */
 export async function addJob({ audit, opsJobs, now }: AddDeps, order: Order): Promise<OpsJob> {
   const { kind, action, actor, detail, inputOf } = order;
   const id = crypto.randomUUID();
@@ -83,8 +86,8 @@ export function timeOf(line: string): Date {
 const ANSWERS_ITSELF_MS = 2 * MINUTE_MS;
 
 /**
- * Answers the intent of a job whose process died before it could, from the job's row. `open`: the job continues, or has
- * just ended and is answering itself.
+ * Answers the intent of a job whose process died before it could, from the job's row. `open`: the
+ * job continues, or has just ended and is answering itself.
  */
 export function finishFromJob(
   conclusionOf: (job: OpsJob) => Conclusion,

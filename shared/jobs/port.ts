@@ -1,16 +1,20 @@
-// Declares the ports of jobs: scheduled jobs, their runs and statistics, and jobs that people request.
+// Declares the ports of jobs: scheduled jobs, their runs and statistics, and jobs that people
+// request.
 
 import type { Thresholds } from '../settings/status.ts';
 
 interface Repeated<D> {
   name: string;
-  /** In UTC: five fields, or six starting with seconds. A host with minute precision drops the seconds. */
+  /**
+   * In UTC: five fields, or six starting with seconds. A host with minute precision drops the
+   * seconds.
+   */
   cron: string;
   /** The interval of a setting: of the times of `cron`, the first in each interval counts. */
   everySeconds?(thresholds: Thresholds): number;
   /**
-   * Runs once. The summary goes to the log and to the run's record. `signal` aborts if the run loses its claim or reaches
-   * its limit: it must not change anything after that.
+   * Runs once. The summary goes to the log and to the run's record. `signal` aborts if the run
+   * loses its claim or reaches its limit: it must not change anything after that.
    */
   run(deps: D, now: Date, signal: AbortSignal): Promise<Record<string, unknown>>;
 }
@@ -34,13 +38,16 @@ export type Job<D> = Repeated<D> & (Unclaimed | Claimed<D>);
 /** Marks health modules for a new measurement after a change. */
 export interface HealthMemory {
   /**
-   * Discards the measurement of a module, so that it is due at once. With `begunBeforeMs`, only a measurement that began
-   * before that time.
+   * Discards the measurement of a module, so that it is due at once. With `begunBeforeMs`, only a
+   * measurement that began before that time.
    */
   forget(module: string, begunBeforeMs?: number): void | Promise<void>;
 }
 
-/** A run claimed by a row, so that no two processes run the same job, and a crashed run is taken over. */
+/**
+ * A run claimed by a row, so that no two processes run the same job, and a crashed run is taken
+ * over.
+ */
 export interface Claim {
   name: string;
   /** The slot that the run is for. */
@@ -53,8 +60,8 @@ export interface Claim {
 
 export interface JobRuns {
   /**
-   * Claims the run of that slot, or takes over an unfinished one whose lease has expired (the claim has its slot).
-   * Undefined if the slot is done, or another runner is running this job.
+   * Claims the run of that slot, or takes over an unfinished one whose lease has expired (the claim
+   * has its slot). Undefined if the slot is done, or another runner is running this job.
    */
   claim(name: string, dueAt: Date, runner: string, leaseSeconds: number): Promise<Claim | undefined>;
   /** Extends the lease; false if the run belongs to another process by now. */
@@ -63,7 +70,9 @@ export interface JobRuns {
   finish(claim: Claim, outcome: { summary: unknown } | { error: string }): Promise<boolean>;
   /** Summaries of the runs of a job that finished after `since`, newest first. */
   summaries(name: string, since: Date): Promise<{ finishedAt: Date; summary: unknown }[]>;
-  /** Removes the records of finished runs that are older than `before`; resolves with their number. */
+  /**
+   * Removes the records of finished runs that are older than `before`; resolves with their number.
+   */
   prune(before: Date): Promise<number>;
 }
 
@@ -102,7 +111,10 @@ export interface JobStatistics {
   figures(): Maybe<JobFigures[]>;
 }
 
-/** States of a requested long job: a row in our own database that a scheduled job advances in steps, across restarts. */
+/**
+ * States of a requested long job: a row in our own database that a scheduled job advances in steps,
+ * across restarts.
+ */
 export const OPS_JOB_STATES = ['queued', 'running', 'succeeded', 'failed', 'interrupted'] as const;
 export type OpsJobState = (typeof OPS_JOB_STATES)[number];
 

@@ -45,8 +45,8 @@ type Outcome = { summary: Record<string, unknown> } | { error: string };
 export type RunEnd = 'done' | 'failed' | 'elsewhere';
 
 /**
- * A run whose process died is taken over when its lease has expired; one that keeps killing its process is given up.
- * A run that lost its claim has failed here, regardless of its outcome.
+ * A run whose process died is taken over when its lease has expired; one that keeps killing its
+ * process is given up. A run that lost its claim has failed here, regardless of its outcome.
  */
 export async function runClaimed(
   { jobRuns, log }: ClaimedRunDeps,
@@ -121,7 +121,10 @@ export interface RunJobDeps extends ClaimedRunDeps {
   thresholds: Thresholds;
 }
 
-/** Runs one job once, and counts it, or notes that it runs elsewhere. Never rejects: errors are logged. */
+/**
+ * Runs one job once, and counts it, or notes that it runs elsewhere. Never rejects: errors are
+ * logged.
+ */
 export async function runJob<D extends RunJobDeps>(job: Job<D>, deps: D, runner: string, now: Date): Promise<void> {
   const began = performance.now();
   const end = await attempt(job, deps, runner, now);
@@ -163,7 +166,10 @@ async function attempt<D extends RunJobDeps>(
   }
 }
 
-/** Claimed jobs are also checked then, so that a crashed or unclaimed run does not wait for its next slot. */
+/**
+ * Claimed jobs are also checked then, so that a crashed or unclaimed run does not wait for its next
+ * slot.
+ */
 const LOOK_AGAIN = '*/15 * * * * *';
 /** A short delay, so that first requests are served before the first measurements. */
 const FIRST_MS = 25;

@@ -13,7 +13,10 @@ export interface ExpectedJob {
   intervalSeconds(): number;
 }
 
-/** Lists all `jobs` from the start, so that a first failure shows as a change, and a job that never runs shows at all. */
+/**
+ * Lists all `jobs` from the start, so that a first failure shows as a change, and a job that never
+ * runs shows at all.
+ */
 export function memoryJobStatistics(jobs: readonly ExpectedJob[]): MemoryJobStatistics {
   const figures = new Map(jobs.map(({ name }) => [name, neverRun(name)]));
   let intervals: Map<string, number> | undefined;

@@ -17,7 +17,10 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Tries to add a job: the open one may end between two statements. */
 const TRIES = 5;
 
-/** Only one job of a kind is open at a time; log lines are appended in one statement; ended jobs do not change. */
+/**
+ * Only one job of a kind is open at a time; log lines are appended in one statement; ended jobs do
+ * not change.
+ */
 export function opsJobTable(run: RunSql): OpsJobs {
   return {
     async add(job) {

@@ -55,13 +55,18 @@ function called(groups: readonly GroupName[], name: string): GroupName | undefin
   return groups.find((group) => group.name === name) ?? groups.find((group) => nameKey(group.name) === nameKey(name));
 }
 
-/** Programs that administer the core are in all of its groups by that right, and one of the directory would replace those. */
+/**
+ * Programs that administer the core are in all of its groups by that right, and one of the
+ * directory would replace those.
+ */
 export function needsGroup({ kind, username, attributes }: Pick<Account, 'kind' | 'username' | 'attributes'>): boolean {
   if (kind === 'service') return isServiceAccountName(username) && kindOf({ username, attributes }) !== 'admin';
   return kind === 'person';
 }
 
-/** The group of accounts that are in no other; made when somebody has deleted it at the provider. */
+/**
+ * The group of accounts that are in no other; made when somebody has deleted it at the provider.
+ */
 async function ungroupedGroup({ identity }: Pick<PeopleDeps, 'identity'>): Promise<GroupName> {
   return (await identity.groups.named(UNGROUPED_GROUP)) ?? identity.groups.create(UNGROUPED_GROUP);
 }
@@ -105,7 +110,10 @@ export async function differenceOf(
   };
 }
 
-/** Puts a user into exactly these channels. Groups that are no channels, among them those that give a role, stay. */
+/**
+ * Puts a user into exactly these channels. Groups that are no channels, among them those that give
+ * a role, stay.
+ */
 export interface WantedGroups {
   id: number;
   /** With or without the prefix; one that is named twice counts once. */
@@ -135,7 +143,10 @@ export async function setUserGroups(context: PeopleContext, { id, groups }: Want
 /** Nobody waits longer for what comes by itself. */
 const TAKEN_WITHIN_MS = 1_000;
 
-/** By the devices that are connected. A core that cannot do it now does it by itself within 75 s: the change is made. */
+/**
+ * By the devices that are connected. A core that cannot do it now does it by itself within 75 s:
+ * the change is made.
+ */
 async function takenConcurrently({ deps }: PeopleContext, username: string): Promise<void> {
   try {
     await withTimeout(TAKEN_WITHIN_MS, 'The core', () => deps.core.regroup(username));

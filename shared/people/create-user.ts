@@ -35,7 +35,10 @@ export async function createUser(context: PeopleContext, wanted: NewUser): Promi
   });
 }
 
-/** Throws what `createUser` would refuse, and changes nothing: for whoever has something else to make before it. */
+/**
+ * Throws what `createUser` would refuse, and changes nothing: for whoever has something else to
+ * make before it.
+ */
 export async function mustBeCreatable(
   context: PeopleContext,
   { username, groups = [], expires_at: ends = null }: NewUser,
@@ -79,7 +82,10 @@ async function made({ identity }: PeopleDeps, wanted: Wanted, progress: Progress
   }
 }
 
-/** When one channel cannot be joined, the account goes again; when that fails too, a job finishes what was begun. */
+/**
+ * When one channel cannot be joined, the account goes again; when that fails too, a job finishes
+ * what was begun.
+ */
 async function joinAll(
   { identity }: PeopleDeps,
   { id }: Account,
@@ -106,7 +112,10 @@ const CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
 const GROUPS = 4;
 const PER_GROUP = 5;
 
-/** To be read aloud or typed from a screen: no characters that look alike, in groups of five. A hundred random bits. */
+/**
+ * To be read aloud or typed from a screen: no characters that look alike, in groups of five. A
+ * hundred random bits.
+ */
 export function makePassword(): string {
   const random = crypto.getRandomValues(new Uint8Array(GROUPS * PER_GROUP));
   const text = Array.from(random, (byte) => CHARACTERS[byte % CHARACTERS.length] ?? '').join('');
@@ -121,7 +130,9 @@ export interface NewPassword {
   withHidden?: boolean;
 }
 
-/** `invalid` for a password that breaks a rule, of ours or of the provider; it is quoted nowhere. */
+/**
+ * `invalid` for a password that breaks a rule, of ours or of the provider; it is quoted nowhere.
+ */
 export async function setUserPassword(
   context: PeopleContext,
   { id, password, withHidden }: NewPassword,

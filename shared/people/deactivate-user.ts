@@ -1,5 +1,6 @@
-// Changes a user: shown name, address, activity, expiry and role; everything is checked before anything is changed. After a
-// deactivation nothing lets the person in any more, and the record is kept. Doing it again does no harm.
+// Changes a user: shown name, address, activity, expiry and role; everything is checked before
+// anything is changed. After a deactivation nothing lets the person in any more, and the record is
+// kept. Doing it again does no harm.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
@@ -20,8 +21,8 @@ import {
 } from './user-change.ts';
 
 /**
- * Changes a user: shown name, address, activity, expiry and role, in one deed. Everything is checked before anything is
- * changed.
+ * Changes a user: shown name, address, activity, expiry and role, in one deed. Everything is
+ * checked before anything is changed.
  */
 export interface UserUpdate {
   id: number;
@@ -44,8 +45,8 @@ export async function updateUser(context: PeopleContext, { id, ...update }: User
 }
 
 /**
- * One deed of that name, decided by what the account is when its turn has come; undefined changes nothing. Also behind
- * deactivation and expiry.
+ * One deed of that name, decided by what the account is when its turn has come; undefined changes
+ * nothing. Also behind deactivation and expiry.
  */
 export async function changeUser(
   context: PeopleContext,
@@ -105,7 +106,10 @@ function mustNotBeExpired({ now }: PeopleDeps, account: Account, change: UserCha
   );
 }
 
-/** Undefined when everything is so already. A deactivation is repeated: it heals what a broken one has left. */
+/**
+ * Undefined when everything is so already. A deactivation is repeated: it heals what a broken one
+ * has left.
+ */
 function whatDiffers(deps: PeopleDeps, account: Account, change: UserChange): UserChange | undefined {
   const differing: UserChange = {
     ...(change.name === undefined || change.name === account.name ? {} : { name: change.name }),
@@ -156,7 +160,11 @@ interface Deps {
 
 const MOST = 200;
 
-/** Asked in one call for everybody, where they are few: a list of certificates needs no call per row. `named` as the port has it, for those who have an end; undefined for everybody else, and while the provider is away. */
+/**
+ * Asked in one call for everybody, where they are few: a list of certificates needs no call per
+ * row. `named` as the port has it, for those who have an end; undefined for everybody else, and
+ * while the provider is away.
+ */
 export function expiringAccounts({ identity }: Deps): { accounts: Pick<Identity['accounts'], 'named'> } {
   let requested: Promise<ReadonlyMap<string, Account> | undefined> | undefined;
 

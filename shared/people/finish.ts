@@ -70,8 +70,8 @@ async function finishUser(deps: PeopleDeps, intent: OpenIntent, detail: unknown)
 }
 
 /**
- * What later intents have left of this one, and which members of a change they have named again: nobody undoes what somebody
- * did later, but what nobody has touched since is still to be done.
+ * What later intents have left of this one, and which members of a change they have named again:
+ * nobody undoes what somebody did later, but what nobody has touched since is still to be done.
  */
 function leftOf({ action, later }: OpenIntent, detail: unknown): { left: unknown; overtaken: string[] } {
   if (SETS_CHANNELS.has(action)) {

@@ -8,7 +8,10 @@ import type { Group, GroupName } from '../identity/port.ts';
 import { isChannel, readChannelName } from '../identity/rules.ts';
 import { placeUngroupedOf } from './place-ungrouped.ts';
 
-/** `name` with or without the prefix. `invalid` for a forbidden name, `conflict` when it is taken, in any case. */
+/**
+ * `name` with or without the prefix. `invalid` for a forbidden name, `conflict` when it is taken,
+ * in any case.
+ */
 export async function createGroup({ deps, actor }: PeopleContext, { name }: { name: string }): Promise<GroupName> {
   const read = readChannelName(name, roleGroupsOf(deps));
   if ('fault' in read) throw invalid('name', read.fault);
@@ -25,8 +28,8 @@ export async function channelOf(deps: Pick<PeopleDeps, 'identity' | 'settings'>,
 }
 
 /**
- * The members stay, without it. Those who are in no other join the ungrouped one first, so that the core never gets an empty
- * answer for somebody who is connected: a release ignores that.
+ * The members stay, without it. Those who are in no other join the ungrouped one first, so that the
+ * core never gets an empty answer for somebody who is connected: a release ignores that.
  */
 export async function deleteGroup({ deps, actor }: PeopleContext, { id }: { id: string }): Promise<void> {
   const { name, members } = await channelOf(deps, id);
@@ -37,7 +40,10 @@ export async function deleteGroup({ deps, actor }: PeopleContext, { id }: { id: 
   });
 }
 
-/** The groups in which people are heard by each other, by name; not those that give a role, nor others of the provider. */
+/**
+ * The groups in which people are heard by each other, by name; not those that give a role, nor
+ * others of the provider.
+ */
 export async function listChannels(deps: Pick<PeopleDeps, 'identity' | 'settings'>): Promise<GroupName[]> {
   const roles = roleGroupsOf(deps);
   const found = await deps.identity.groups.list(CHANNEL_PREFIX);

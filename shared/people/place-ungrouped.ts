@@ -1,5 +1,5 @@
-// Sees to it that every active account that needs a group is in one, and that nobody who is in a channel is in the ungrouped
-// group besides: groups are also changed at the provider itself.
+// Sees to it that every active account that needs a group is in one, and that nobody who is in a
+// channel is in the ungrouped group besides: groups are also changed at the provider itself.
 
 import { nameKey, PROBE_GROUP, UNGROUPED_GROUP } from '@holdfast/kit/names';
 import { channelsOf, type PeopleDeps } from '../devices/accounts.ts';
@@ -10,7 +10,10 @@ export type PlaceDeps = Pick<PeopleDeps, 'identity' | 'peopleLock' | 'settings'>
 
 const PAGE_SIZE = 200;
 
-/** Resolves with how many accounts joined and left the ungrouped group. Rejects as the provider does; `signal` stops it between two. */
+/**
+ * Resolves with how many accounts joined and left the ungrouped group. Rejects as the provider
+ * does; `signal` stops it between two.
+ */
 export async function placeUngrouped(
   deps: PlaceDeps,
   signal: AbortSignal,
@@ -25,7 +28,10 @@ export async function placeUngrouped(
   return { joined, left };
 }
 
-/** For the members of a channel that is about to be deleted: whoever is in no other joins the ungrouped group. */
+/**
+ * For the members of a channel that is about to be deleted: whoever is in no other joins the
+ * ungrouped group.
+ */
 export async function placeUngroupedOf(deps: PlaceDeps, channel: string): Promise<void> {
   for (const account of await allAccounts(deps, { group: channel })) {
     const others = channelsOf(account, deps).filter(({ name }) => name !== channel);

@@ -1,5 +1,5 @@
-// A change of a user as it stands in the audit log before it is made, and the steps that make it so. Every step can be
-// repeated: after a crash a job does them all again.
+// A change of a user as it stands in the audit log before it is made, and the steps that make it
+// so. Every step can be repeated: after a crash a job does them all again.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Attributes } from '@holdfast/kit/json';
@@ -19,9 +19,9 @@ export function amongAdministrators<T>(deps: Pick<PeopleDeps, 'peopleLock'>, wor
 }
 
 /**
- * To be asked within `amongAdministrators`, before somebody is deactivated, given an expiry or loses the role: `what` is
- * that in words. Throws `conflict` for webadmin and for the last active administrator; one who never expires is replaced
- * only by another who never does.
+ * To be asked within `amongAdministrators`, before somebody is deactivated, given an expiry or
+ * loses the role: `what` is that in words. Throws `conflict` for webadmin and for the last active
+ * administrator; one who never expires is replaced only by another who never does.
  */
 export async function mustNotBeLast(deps: PeopleDeps, account: Account, what: string): Promise<void> {
   if (nameKey(account.username) === WEBADMIN)
@@ -106,8 +106,8 @@ export async function mustKeepAdministrators(deps: PeopleDeps, account: Account,
 }
 
 /**
- * Makes the change, and resolves with the account as it is then. What takes rights away comes before what gives them, and nobody is active before the new expiry
- * stands.
+ * Makes the change, and resolves with the account as it is then. What takes rights away comes
+ * before what gives them, and nobody is active before the new expiry stands.
  */
 export async function makeChange(
   deps: PeopleDeps,
@@ -139,7 +139,10 @@ export async function makeChange(
   return role === undefined ? latest : ((await accounts.get(id)) ?? latest);
 }
 
-/** What lets a person in besides the password. App passwords first: with one a new certificate could be enrolled. */
+/**
+ * What lets a person in besides the password. App passwords first: with one a new certificate could
+ * be enrolled.
+ */
 async function revokeAccess(deps: PeopleDeps, { username }: Account): Promise<void> {
   const { appPasswords } = deps.identity;
   for (const { identifier } of await appPasswords.list(username)) await appPasswords.delete(identifier);

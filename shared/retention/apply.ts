@@ -1,4 +1,5 @@
-// Applies a policy and schedule to the core, in steps of which none lets a run delete more than before or after all steps.
+// Applies a policy and schedule to the core, in steps of which none lets a run delete more than
+// before or after all steps.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { policyInDays, type RetentionUnit } from '@holdfast/kit/retention';
@@ -21,8 +22,9 @@ export async function retentionAtCore(core: Pick<ChangingCore, 'policy' | 'sched
 }
 
 /**
- * If a step fails, completed steps are reverted in the same careful order where possible; the error names the values in
- * force then. If they can't be read, the job finish-intents completes the record.
+ * If a step fails, completed steps are reverted in the same careful order where possible; the error
+ * names the values in force then. If they can't be read, the job finish-intents completes the
+ * record.
  */
 export async function applyRetention(
   core: ChangingCore,
@@ -43,7 +45,9 @@ export async function applyRetention(
   }
 }
 
-/** Rule `keepFirst`: first the changes that keep more, then the schedule, then those that keep less. */
+/**
+ * Rule `keepFirst`: first the changes that keep more, then the schedule, then those that keep less.
+ */
 async function step(core: ChangingCore, from: RetentionAtCore, to: RetentionAtCore): Promise<void> {
   const { longer, shorter } = changeParts(from.policy, to.policy);
   if (isSome(longer)) await core.changePolicy(longer);

@@ -1,5 +1,6 @@
-// Runs a requested retention run in steps: starts it at the core, follows it, and ends the job with the core's result.
-// Steps never wait and can be repeated: the next one continues wherever the last one was interrupted.
+// Runs a requested retention run in steps: starts it at the core, follows it, and ends the job with
+// the core's result. Steps never wait and can be repeated: the next one continues wherever the last
+// one was interrupted.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
@@ -40,7 +41,10 @@ const GIVEN_UP_MS = DAY_MS;
 const UNAVAILABLE = 'The core does not answer';
 const BUSY = 'Another run is in progress at the core';
 
-/** Runs one step of the open job. Rejects if our own database is unavailable; the next step then continues. */
+/**
+ * Runs one step of the open job. Rejects if our own database is unavailable; the next step then
+ * continues.
+ */
 export async function carryOnRetention(deps: CarryOnDeps): Promise<Step> {
   const job = await openRetentionJob(deps.opsJobs);
   if (job === undefined) return 'none';

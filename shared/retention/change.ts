@@ -1,4 +1,5 @@
-// Changes retention for PUT /api/retention: validates, applies at the core, and finishes interrupted changes.
+// Changes retention for PUT /api/retention: validates, applies at the core, and finishes
+// interrupted changes.
 
 import { z } from 'zod';
 import { AppError, type FieldError } from '@holdfast/kit/app-error';
@@ -112,7 +113,10 @@ export interface Target {
   notes: string[];
 }
 
-/** The target values in the unit and dialect of the core. Setting days without any schedule adds the default one. */
+/**
+ * The target values in the unit and dialect of the core. Setting days without any schedule adds the
+ * default one.
+ */
 export function targetOf(settings: RetentionVariables, from: RetentionAtCore, input: RetentionInput): Target {
   const unit = settings.CORE_RETENTION_UNIT ?? 'days';
   const policy: RetentionPolicy = { ...from.policy };

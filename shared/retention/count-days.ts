@@ -1,5 +1,5 @@
-// Counts and stores the rows per day, which previews use where counting would take too long.
-// Each statement counts a bounded number of rows: many days of a small table, one day of a large one.
+// Counts and stores the rows per day, which previews use where counting would take too long. Each
+// statement counts a bounded number of rows: many days of a small table, one day of a large one.
 
 import type { Schedules } from '@holdfast/kit/cron';
 import { DAY_MS } from '@holdfast/kit/time';

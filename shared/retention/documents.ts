@@ -1,6 +1,7 @@
-// Plans the content of the two retention files from their texts, Holdfast's memory of what it wrote, and the variables.
-// A file with the right values is left alone, and so are values that no variable sets.
-// A value that a variable used to set is reset only in a file that is still as Holdfast wrote it.
+// Plans the content of the two retention files from their texts, Holdfast's memory of what it
+// wrote, and the variables. A file with the right values is left alone, and so are values that no
+// variable sets. A value that a variable used to set is reset only in a file that is still as
+// Holdfast wrote it.
 
 import { isScalar } from 'yaml';
 import { springOf } from '@holdfast/kit/quartz';
@@ -31,7 +32,10 @@ import type { WantedRetention } from './port.ts';
 
 const NAME = 'cronExpression';
 
-/** Reads the schedule in the cron of the core; a bare `-` is not YAML, but means the same as `"-"`. Throws a YamlFault. */
+/**
+ * Reads the schedule in the cron of the core; a bare `-` is not YAML, but means the same as `"-"`.
+ * Throws a YamlFault.
+ */
 export function readSchedule(text: string): string {
   if (text.trim() === NEVER) return NEVER;
   const { entry, yaml } = opened(quoted(text));
@@ -53,7 +57,10 @@ function quoted(text: string): string {
   return text.replaceAll(/^([ \t]*cronExpression:[ \t]*)-(?=[ \t]*(?:#.*)?\r?$)/gm, '$1"-"');
 }
 
-/** Returns the text with that schedule and a comment on top that explains the format. Throws a YamlFault. */
+/**
+ * Returns the text with that schedule and a comment on top that explains the format. Throws a
+ * YamlFault.
+ */
 export function withSchedule(text: string, cron: string, unit: RetentionUnit | undefined): string {
   if (text.trim() === NEVER) return newSchedule(cron, unit);
   const whole = quoted(text);
@@ -205,7 +212,9 @@ function planPolicy(
   return { text: next, states: [{ sha256: sha256(next), owned: set }], messages };
 }
 
-/** Numbers written for a core with the other unit would delete nearly everything, or be rejected. */
+/**
+ * Numbers written for a core with the other unit would delete nearly everything, or be rejected.
+ */
 function refuseWrongUnit(
   policy: ReturnType<typeof readPolicy>['policy'],
   set: readonly OwnedType[],

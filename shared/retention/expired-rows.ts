@@ -1,5 +1,6 @@
-// Defines in SQL which rows a retention run deletes, and counts them; the only place with these rules.
-// Uses only columns that a TAK Server release also has. Aliases: events `e`, chat `c`, files `r`.
+// Defines in SQL which rows a retention run deletes, and counts them; the only place with these
+// rules. Uses only columns that a TAK Server release also has. Aliases: events `e`, chat `c`, files
+// `r`.
 
 import type { AnySql, Piece } from '@holdfast/kit/postgres';
 import type { Retained } from '@holdfast/kit/retention';
@@ -9,7 +10,10 @@ import type { ExpiredRows, FactsQuestion } from './port.ts';
 /** Selects the expired rows. */
 export type ExpiredQuestion = Omit<FactsQuestion, 'withinMs'>;
 
-/** Old events, including those of missions: this condition matches the PostgreSQL index without chat. */
+/**
+ * Old events, including those of missions: this condition matches the PostgreSQL index without
+ * chat.
+ */
 export function oldEvents(sql: AnySql, limit: string): Piece {
   return sql`e.servertime < ${limit} AND e.cot_type <> 'b-t-f'`;
 }
@@ -84,8 +88,8 @@ const NOTHING: ExpiredRows = {
 };
 
 /**
- * Figures of the expired rows of a type with a limit, each within its time: rows, bytes, oldest and newest. Quick figures
- * come first, as the count of a large table may need all its time.
+ * Figures of the expired rows of a type with a limit, each within its time: rows, bytes, oldest and
+ * newest. Quick figures come first, as the count of a large table may need all its time.
  */
 export function countExpired(
   figures: Figures,
@@ -101,7 +105,9 @@ export function countExpired(
   return countFiles(figures, question, type, limit);
 }
 
-/** An index-only count is far quicker, so events of missions are counted separately and subtracted. */
+/**
+ * An index-only count is far quicker, so events of missions are counted separately and subtracted.
+ */
 async function countEvents(figures: Figures, limit: string): Promise<ExpiredRows> {
   const [all, bytesPerRow, span, counted] = await Promise.all([
     figures.rowsOf('cot_router'),
@@ -189,8 +195,9 @@ async function countMissions(figures: Figures, question: ExpiredQuestion, limit:
 }
 
 /**
- * Counts the events with one of these uids, with the index of uid and time per uid, regardless of the planner's estimates.
- * As a condition, the type would make it read all events of that type for each uid.
+ * Counts the events with one of these uids, with the index of uid and time per uid, regardless of
+ * the planner's estimates. As a condition, the type would make it read all events of that type for
+ * each uid.
  */
 function eventsOfUids(sql: AnySql, uids: Piece, only?: { limit: string; type: Piece }): Piece {
   const count = only === undefined ? sql`count(*)` : sql`count(*) FILTER (WHERE ${only.type})`;
@@ -253,7 +260,10 @@ function isoOf(ms: number | undefined): string | null {
   return ms === undefined ? null : new Date(ms).toISOString();
 }
 
-/** Bytes per row with its share of indexes and TOAST. A table that was never analyzed uses the live row count. */
+/**
+ * Bytes per row with its share of indexes and TOAST. A table that was never analyzed uses the live
+ * row count.
+ */
 async function bytesPerRowOf(figures: Figures, table: string): Promise<number | null> {
   const perRow = await figures.ask(async (sql) => {
     const [row] = await sql<{ bytes: number | null }[]>`

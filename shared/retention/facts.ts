@@ -87,7 +87,10 @@ function limited(limits: RetentionLimits): [Retained, string][] {
   });
 }
 
-/** Puts files first: connections are few, and a slow or locked event table must not block other figures. */
+/**
+ * Puts files first: connections are few, and a slow or locked event table must not block other
+ * figures.
+ */
 function quickFirst(types: readonly [Retained, string][]): [Retained, string][] {
   const isOfFiles = ([type]: [Retained, string]): boolean => type === 'files' || type === 'missionpackages';
   return types.toSorted((a, b) => Number(isOfFiles(b)) - Number(isOfFiles(a)));

@@ -1,5 +1,6 @@
-// Reads and writes the retention files of the core in {data_dir}/conf/retention, with a memory file of what Holdfast wrote.
-// The core reads them when it starts. Their content is untrusted, and links to elsewhere are not followed.
+// Reads and writes the retention files of the core in {data_dir}/conf/retention, with a memory file
+// of what Holdfast wrote. The core reads them when it starts. Their content is untrusted, and links
+// to elsewhere are not followed.
 
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';

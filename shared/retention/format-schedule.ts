@@ -1,4 +1,5 @@
-// Formats retention schedules in words, and builds the simple ones: every day, or one day of the week.
+// Formats retention schedules in words, and builds the simple ones: every day, or one day of the
+// week.
 
 import { NEVER, plainCron } from '@holdfast/kit/retention';
 

@@ -120,7 +120,9 @@ function rowsPerDay(run: RunSql): Pick<RetentionHistory, 'keepDays' | 'days'> {
   };
 }
 
-/** A statement may touch a row only once. Of duplicate runs, the ended one counts, else the last. */
+/**
+ * A statement may touch a row only once. Of duplicate runs, the ended one counts, else the last.
+ */
 function oneOfEach(runs: readonly RetentionRun[]): RetentionRun[] {
   const byId = new Map<string, RetentionRun>();
   for (const each of runs) {

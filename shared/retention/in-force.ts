@@ -43,7 +43,10 @@ export async function retentionInForce(deps: RetentionInForceDeps, unit: Retenti
   }
 }
 
-/** Checked before more may be deleted: a core that counts days reports its runs, and a release never does. */
+/**
+ * Checked before more may be deleted: a core that counts days reports its runs, and a release never
+ * does.
+ */
 export async function mustCountIn(unit: RetentionUnit, core: Pick<CoreRetention, 'runs'>): Promise<void> {
   if (unit === 'seconds' || (await core.runs()) !== undefined) return;
   throw new AppError(

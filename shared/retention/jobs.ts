@@ -1,4 +1,5 @@
-// Defines the data of a job of kind `retention`: its input, its result and the audit intent that it answers.
+// Defines the data of a job of kind `retention`: its input, its result and the audit intent that it
+// answers.
 
 import { z } from 'zod';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';

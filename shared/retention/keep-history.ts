@@ -9,9 +9,10 @@ import type { CoreRetention } from '../core/port.ts';
 import type { RetentionHistory, RetentionFiles, RetentionRun } from './port.ts';
 
 /**
- * A run from the log of a TAK Server release, which has its start, some row counts, and a failed step, after which the
- * others are skipped. It never has the end, limits, bytes or rows deleted with missions.
- * `done` means that it began without a known error; only a failed run has an end time.
+ * A run from the log of a TAK Server release, which has its start, some row counts, and a failed
+ * step, after which the others are skipped. It never has the end, limits, bytes or rows deleted
+ * with missions. `done` means that it began without a known error; only a failed run has an end
+ * time.
  */
 export interface LoggedRun {
   /** Derived from the time, so that the same line is the same run in every read. */
@@ -50,8 +51,9 @@ const COUNTS: readonly [RegExp, Retained][] = [
 ];
 
 /**
- * The last thousand runs in the lines, newest first. Lines before the first start belong to a run whose start is gone, and
- * are skipped. `timeZone` is the core's IANA name; an ambiguous hour counts as the first one.
+ * The last thousand runs in the lines, newest first. Lines before the first start belong to a run
+ * whose start is gone, and are skipped. `timeZone` is the core's IANA name; an ambiguous hour
+ * counts as the first one.
  */
 export function retentionRunsIn(lines: readonly string[], timeZone: string): LoggedRun[] {
   const runs: LoggedRun[] = [];

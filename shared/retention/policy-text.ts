@@ -1,4 +1,5 @@
-// Reads and edits retention-policy.yml. Reading is strict, because a wrong number deletes the wrong data.
+// Reads and edits retention-policy.yml. Reading is strict, because a wrong number deletes the wrong
+// data.
 
 import { isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
 import { inUnit, KEEP_ALL, RETAINED, type Retained, type RetentionUnit } from '@holdfast/kit/retention';
@@ -85,7 +86,10 @@ function exemptOf(top: readonly Entry[], yaml: OpenYaml): string[] {
 
 export type DaysChange = Partial<Record<Retained, number | null>>;
 
-/** Returns the text with these days in the unit of the core and a comment on top that names it. Throws a YamlFault. */
+/**
+ * Returns the text with these days in the unit of the core and a comment on top that names it.
+ * Throws a YamlFault.
+ */
 export function withDays(text: string, change: DaysChange, unit: RetentionUnit | undefined): string {
   const before = readPolicy(text);
   let next = withAllTypes(text);

@@ -29,7 +29,10 @@ export interface RetentionHistory {
   runs(offset: number, limit: number): Promise<{ results: RetentionRun[]; count: number }>;
   /** The newest finished run, or undefined. */
   lastDone(): Promise<RetentionRun | undefined>;
-  /** Remembers the values in force; resolves with the time (ISO 8601) since which they were seen without a break. */
+  /**
+   * Remembers the values in force; resolves with the time (ISO 8601) since which they were seen
+   * without a break.
+   */
   seenInForce(now: string, what: InForce): Promise<string>;
   /** Replaces the counts from `from` to before `to`; a missing day has no rows. */
   keepDays(type: 'cot' | 'geochat', from: string, to: string, days: readonly DayCount[]): Promise<void>;
@@ -37,7 +40,10 @@ export interface RetentionHistory {
   days(type: 'cot' | 'geochat'): Promise<{ days: CountedDay[] }>;
 }
 
-/** The kind of core: a release deletes mission packages with `files`, and never by `missionpackages`. */
+/**
+ * The kind of core: a release deletes mission packages with `files`, and never by
+ * `missionpackages`.
+ */
 export type RetentionCore = 'embedded' | 'release';
 
 export interface FactsQuestion {
@@ -53,7 +59,9 @@ export interface FactsQuestion {
 export interface ExpiredRows {
   /** The count; null if counting takes too long. */
   rows: number | null;
-  /** If not counted, all rows of the table, without chat that older releases stored with the events. */
+  /**
+   * If not counted, all rows of the table, without chat that older releases stored with the events.
+   */
   atMost: number | null;
   /** For missions: events and files deleted with them; null like `rows`. */
   included: { cot: number; files: number } | null;
@@ -88,8 +96,8 @@ export interface LeftRows {
 }
 
 /**
- * Read-only facts from the tables of a TAK Server release or of the embedded core. Every call rejects with an AppError
- * `unavailable` if the database is unavailable.
+ * Read-only facts from the tables of a TAK Server release or of the embedded core. Every call
+ * rejects with an AppError `unavailable` if the database is unavailable.
  */
 export interface RetentionFacts {
   /** One entry for each type that has a limit. */
@@ -98,8 +106,8 @@ export interface RetentionFacts {
   /** Undefined if not all could be counted in time. */
   references(question: Pick<FactsQuestion, 'limits' | 'withinMs'>): Promise<ExpiredReferences | undefined>;
   /**
-   * Rows per day of events (`cot`, including contents of missions) or of chat, for whole days from `from` to before `to`;
-   * days without rows are missing.
+   * Rows per day of events (`cot`, including contents of missions) or of chat, for whole days from
+   * `from` to before `to`; days without rows are missing.
    */
   perDay(type: 'cot' | 'geochat', from: string, to: string): Promise<DayCount[]>;
   /** The day of the oldest row of each; null if there is none. */
@@ -135,12 +143,16 @@ export interface SyncedRetention {
 }
 
 /**
- * The values of the variables are written to {data_dir}/conf/retention before the core starts; a running core does not
- * read them. Rejects with an AppError that names the file: `invalid` for bad content, `unavailable` for the disk.
+ * The values of the variables are written to {data_dir}/conf/retention before the core starts; a
+ * running core does not read them. Rejects with an AppError that names the file: `invalid` for bad
+ * content, `unavailable` for the disk.
  */
 export interface RetentionFiles {
   read(): Promise<RetentionFileContents>;
-  /** Writes missing or different files, each whole or not at all; the next call recovers from a crash. */
+  /**
+   * Writes missing or different files, each whole or not at all; the next call recovers from a
+   * crash.
+   */
   sync(wanted: WantedRetention): Promise<SyncedRetention>;
   /** The last lines of the retention log of a release, oldest first; undefined if there is none. */
   log(): Promise<string[] | undefined>;

@@ -1,5 +1,5 @@
-// Previews what a run would delete: counted where that is quick, else estimated from stored rows per day.
-// Without those, the estimate is the size of the table.
+// Previews what a run would delete: counted where that is quick, else estimated from stored rows
+// per day. Without those, the estimate is the size of the table.
 
 import { AppError, type FieldError } from '@holdfast/kit/app-error';
 import {
@@ -32,7 +32,9 @@ export interface PreviewDeps {
 export interface PreviewOrder {
   policy: RetentionPolicy;
   unit: RetentionUnit;
-  /** The limit of the type with the fewest days; default: from now, by the clock of the database. */
+  /**
+   * The limit of the type with the fewest days; default: from now, by the clock of the database.
+   */
   cutoff?: Date | undefined;
   /** Figures that take longer are estimated. */
   withinMs: number;
@@ -91,7 +93,10 @@ async function previewed(deps: PreviewDeps, type: Retained, limit: string, found
   };
 }
 
-/** Days are counted oldest first, and those without rows are missing, so the last one shows how far the count got. */
+/**
+ * Days are counted oldest first, and those without rows are missing, so the last one shows how far
+ * the count got.
+ */
 async function estimated(deps: PreviewDeps, type: Retained, limit: string, atMost: number): Promise<number> {
   if (type !== 'cot' && type !== 'geochat') return atMost;
   const { days } = await deps.retentionHistory.days(type);
@@ -109,7 +114,10 @@ function rowsBefore(days: readonly DayCount[], limit: string): number {
   return Math.round(sum);
 }
 
-/** The dependencies of a preview within one second; notes name everything that was not available in time. */
+/**
+ * The dependencies of a preview within one second; notes name everything that was not available in
+ * time.
+ */
 export interface QuickPreviewDeps {
   coreRetention: Pick<CoreRetention, 'policy' | 'schedule'>;
   retentionFiles: Pick<RetentionFiles, 'read'>;

@@ -12,7 +12,9 @@ import {
 /** Null: forever. Missing types stay unchanged. */
 export type PolicyChange = Partial<RetentionPolicy>;
 
-/** The fault of a number of days, as text that follows its name; undefined if valid. Null is valid. */
+/**
+ * The fault of a number of days, as text that follows its name; undefined if valid. Null is valid.
+ */
 export function daysFault(days: number | null, unit: RetentionUnit): string | undefined {
   if (days === null || (Number.isInteger(days) && days >= 1 && days <= maxDays(unit))) return undefined;
   return `must be ${formatDays(unit)}, not ${days}`;
@@ -64,7 +66,9 @@ export interface TimedRun {
   included: { cot: number; files: number };
 }
 
-/** Rows per second without a known run; files include their contents, a mission everything in it. */
+/**
+ * Rows per second without a known run; files include their contents, a mission everything in it.
+ */
 const USUAL: Record<Retained, number> = { cot: 5_000, geochat: 5_000, files: 50, missionpackages: 20, missions: 5 };
 /** A run with fewer rows is not representative. */
 const MIN_ROWS: Record<Retained, number> = {

@@ -1,5 +1,5 @@
-// Starts a retention run on demand: counts first, and rejects more rows than were confirmed, with the figures.
-// The run itself is a job (carry-on.ts), which answers its audit intent when it ends.
+// Starts a retention run on demand: counts first, and rejects more rows than were confirmed, with
+// the figures. The run itself is a job (carry-on.ts), which answers its audit intent when it ends.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';

@@ -1,4 +1,5 @@
-// Reads retention in force: days with their source, the schedule with its next runs, and notes on problems.
+// Reads retention in force: days with their source, the schedule with its next runs, and notes on
+// problems.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { CronDialect, Schedules } from '@holdfast/kit/cron';

@@ -1,5 +1,5 @@
-// Applies the retention variables through the core's API, or to its files while the core is unavailable.
-// Values that no variable sets stay unchanged.
+// Applies the retention variables through the core's API, or to its files while the core is
+// unavailable. Values that no variable sets stay unchanged.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { springOf } from '@holdfast/kit/quartz';

@@ -1,4 +1,5 @@
-// What functions and jobs get in the same way on Node and in workerd: settings, databases, and what HTTP reaches.
+// What functions and jobs get in the same way on Node and in workerd: settings, databases, and what
+// HTTP reaches.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { cronSchedules } from '@holdfast/kit/cron';
@@ -60,9 +61,15 @@ export const STATE = { name: 'holdfast', called: 'our own database', variable: '
 export const EXCLUSIVE = { ...STATE, name: 'holdfast-exclusive', withinMs: 30_000 };
 /** One that is held while the core revokes, also by whoever holds one of the next two. */
 export const CORE_LOCK = { ...STATE, name: 'holdfast-core', withinMs: 60_000 };
-/** One that is held while accounts are changed, which take the lock above: connections of its own, or they wait for each other. */
+/**
+ * One that is held while accounts are changed, which take the lock above: connections of its own,
+ * or they wait for each other.
+ */
 export const PEOPLE_LOCK = { ...STATE, name: 'holdfast-people', withinMs: 60_000 };
-/** One that is held while the core signs and is looked at: connections of its own, or changes of people wait for them. */
+/**
+ * One that is held while the core signs and is looked at: connections of its own, or changes of
+ * people wait for them.
+ */
 export const DEVICE_LOCK = { ...STATE, name: 'holdfast-devices', withinMs: 60_000 };
 
 /** What both hosts make in the same way, a new port of that kind too: one line in `sharedDeps`. */
@@ -150,7 +157,10 @@ function identityOf({ IDENTITY_URL: url, IDENTITY_TOKEN: token }: Settings, excl
   };
 }
 
-/** In place of a port that the settings do not place: each of its methods rejects and says what to set. */
+/**
+ * In place of a port that the settings do not place: each of its methods rejects and says what to
+ * set.
+ */
 export function unplaced(problem: string, variable: string): object {
   const refuse = (): Promise<never> =>
     Promise.reject(new AppError('unavailable', `${problem}. Remedy: set ${variable}.`));

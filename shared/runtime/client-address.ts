@@ -1,5 +1,5 @@
-// Who the client is behind a reverse proxy. Headers of a connection count only where a proxy of TRUSTED_PROXIES holds its other end:
-// anybody can write X-Forwarded-For.
+// Who the client is behind a reverse proxy. Headers of a connection count only where a proxy of
+// TRUSTED_PROXIES holds its other end: anybody can write X-Forwarded-For.
 
 import { BlockList, isIP } from 'node:net';
 import type { Connection, HostFetch } from '../http/request-log.ts';
@@ -8,8 +8,8 @@ const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 const MAPPED_BITS = 96;
 
 /**
- * The fetch with the connection as the proxies report it; without proxies the fetch itself. `proxies` are addresses and
- * networks, IPv4 or IPv6.
+ * The fetch with the connection as the proxies report it; without proxies the fetch itself.
+ * `proxies` are addresses and networks, IPv4 or IPv6.
  */
 export function behindProxies(fetch: HostFetch, proxies: readonly string[] = []): HostFetch {
   if (proxies.length === 0) return fetch;
@@ -42,8 +42,8 @@ function clientOf(headers: Headers, connection: Connection, trusted: BlockList):
 }
 
 /**
- * Read from the right, each proxy names who asked it: the first that is no proxy of ours is the client. What is no address
- * ends the reading; the last good one counts.
+ * Read from the right, each proxy names who asked it: the first that is no proxy of ours is the
+ * client. What is no address ends the reading; the last good one counts.
  */
 function farthest(peer: string, forwarded: string | null, trusted: BlockList): string {
   let client = peer;

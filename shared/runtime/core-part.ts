@@ -1,5 +1,5 @@
-// The core server, where the settings place it; without a place each part says so when it is asked. Node only: workerd asks
-// its host.
+// The core server, where the settings place it; without a place each part says so when it is asked.
+// Node only: workerd asks its host.
 
 import { join } from 'node:path';
 import { basesOf, type Directory, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';

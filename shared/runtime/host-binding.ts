@@ -1,5 +1,6 @@
-// The HOST service binding, Node's side: what a worker cannot do itself (files, raw TLS, containers, the health cache)
-// as calls by name, with JSON in and out. Only ports that the host has registered answer, only with the token of this host.
+// The HOST service binding, Node's side: what a worker cannot do itself (files, raw TLS,
+// containers, the health cache) as calls by name, with JSON in and out. Only ports that the host
+// has registered answer, only with the token of this host.
 
 import { z } from 'zod';
 import { AppError, type ErrorCode, messageOf } from '@holdfast/kit/app-error';

@@ -32,7 +32,10 @@ import { answerOperator } from './operator-answers.ts';
 
 const WITHIN_MS = 60_000;
 
-/** Brings our own database up to date as soon as it answers, however late that is; the service runs meanwhile. */
+/**
+ * Brings our own database up to date as soon as it answers, however late that is; the service runs
+ * meanwhile.
+ */
 export interface StartRecord {
   startedAt: Date;
   release: string;
@@ -40,9 +43,9 @@ export interface StartRecord {
 }
 
 /**
- * Migrates and records this start; retries whatever is in the way (no connection, a full disk, a wrong password), until
- * `stopped` aborts. `tried` is called after the first attempt, with what it brought. Rejects only when the database must
- * not be used (newer release, foreign tables).
+ * Migrates and records this start; retries whatever is in the way (no connection, a full disk, a
+ * wrong password), until `stopped` aborts. `tried` is called after the first attempt, with what it
+ * brought. Rejects only when the database must not be used (newer release, foreign tables).
  */
 export async function keepState(
   url: Secret,
@@ -72,11 +75,14 @@ const GRACE_MS = 8_000;
 /** A mail that is on its way gets this long in an orderly stop: cut off, it would be sent again. */
 const JOBS_GRACE_MS = 15_000;
 /**
- * What was alerted before this start stands in our own database, and a database that is being migrated is no alert: the
- * first measurements wait for it, but not for long.
+ * What was alerted before this start stands in our own database, and a database that is being
+ * migrated is no alert: the first measurements wait for it, but not for long.
  */
 const STATE_TRIED_WITHIN_MS = 1_500;
-/** Accounts, groups and certificates of our own are made before they are looked for; who hangs is waited for no longer. */
+/**
+ * Accounts, groups and certificates of our own are made before they are looked for; who hangs is
+ * waited for no longer.
+ */
 const OWN_CHECKS_WITHIN_MS = 8_000;
 
 /** What management shows and does, which the entry brings together with this host. */
@@ -137,7 +143,10 @@ async function serve(
   await work(deps, { startedAt, release: RELEASE, settingsHash: hashOf(handover) }, runner, stopping.signal);
 }
 
-/** Begins the jobs as soon as what they look at was tried, and brings up what is our own: database, accounts, certificates. */
+/**
+ * Begins the jobs as soon as what they look at was tried, and brings up what is our own: database,
+ * accounts, certificates.
+ */
 async function work(
   deps: NodeDeps,
   record: Parameters<typeof keepState>[1],

@@ -1,4 +1,5 @@
-// A worker in workerd through Miniflare, as the Node host sees it: requests, crons, and the calls that come back.
+// A worker in workerd through Miniflare, as the Node host sees it: requests, crons, and the calls
+// that come back.
 
 import { Miniflare, Response as WorkerResponse } from 'miniflare';
 import { limitConcurrency } from '@holdfast/kit/concurrency';
@@ -29,7 +30,10 @@ export interface RunningWorker {
   end(): Promise<void>;
 }
 
-/** Each request of a worker has connections of its own to the database, and those are few: others wait. */
+/**
+ * Each request of a worker has connections of its own to the database, and those are few: others
+ * wait.
+ */
 const MAX_CONCURRENT = 8;
 
 /** Without what concerns only the way between workerd and this host. */
@@ -39,7 +43,10 @@ function endToEnd(headers: [string, string][]): [string, string][] {
   );
 }
 
-/** A body up to one byte more than the worker takes: it says so itself, and this host never holds more. */
+/**
+ * A body up to one byte more than the worker takes: it says so itself, and this host never holds
+ * more.
+ */
 async function startOf(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -57,7 +57,10 @@ export interface NodeHost {
   jobs: readonly Job<Deps>[];
   /** The crons of the jobs are fired by a host that knows no seconds. */
   minuteCrons?: boolean;
-  /** Name of the file below DATA_DIR that keeps alerts while the database is away; each process has its own. */
+  /**
+   * Name of the file below DATA_DIR that keeps alerts while the database is away; each process has
+   * its own.
+   */
   journal?: string;
 }
 
@@ -110,7 +113,9 @@ export function nodeDeps(host: NodeHost): NodeDeps {
   };
 }
 
-/** The ports that need Node, one line each; in workerd they are calls to the host by these names. */
+/**
+ * The ports that need Node, one line each; in workerd they are calls to the host by these names.
+ */
 function hostPortsOf(host: NodeHost, { notify }: Pick<SharedDeps, 'notify'>, state: RunSql) {
   const { home, configuration, handover, log, modules, jobs, minuteCrons = false } = host;
   const { settings, thresholds } = configuration;

@@ -1,4 +1,5 @@
-// Serves an app on Node: plain HTTP on one address, and over TLS on another where that is asked for.
+// Serves an app on Node: plain HTTP on one address, and over TLS on another where that is asked
+// for.
 
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,9 +16,9 @@ import { problemResponse } from '../http/problem.ts';
 import type { Connection, HostFetch } from '../http/request-log.ts';
 
 /**
- * A TLS server takes a renewed certificate while it runs: the files are looked at from time to time, and connections that
- * are open go on with the certificate that they have.
- * PEM files: the certificate with what stands above it, and its private key.
+ * A TLS server takes a renewed certificate while it runs: the files are looked at from time to
+ * time, and connections that are open go on with the certificate that they have. PEM files: the
+ * certificate with what stands above it, and its private key.
  */
 export interface CertificateFiles {
   certificateFile: string;
@@ -29,7 +30,9 @@ interface Pair {
   key: Buffer;
 }
 
-/** What a TLS server of ours is made with, read from the files now; throws when one cannot be read. */
+/**
+ * What a TLS server of ours is made with, read from the files now; throws when one cannot be read.
+ */
 export function tlsOptions({ certificateFile, keyFile }: CertificateFiles): Pair & { minVersion: 'TLSv1.2' } {
   return withOptions({ cert: readFileSync(certificateFile), key: readFileSync(keyFile) });
 }
@@ -39,9 +42,9 @@ function withOptions(pair: Pair): Pair & { minVersion: 'TLSv1.2' } {
 }
 
 /**
- * Looks at the files every `everyMs` and gives the server what has changed; `inUse` is what it has now. Files that are
- * missing, cut off or do not fit together are left alone until they do: the one who renews them writes two files.
- * Returns what ends the looking.
+ * Looks at the files every `everyMs` and gives the server what has changed; `inUse` is what it has
+ * now. Files that are missing, cut off or do not fit together are left alone until they do: the one
+ * who renews them writes two files. Returns what ends the looking.
  */
 export function takeRenewed(
   server: Pick<TlsListener, 'setSecureContext'>,
@@ -91,7 +94,10 @@ export function takeRenewed(
   return () => clearInterval(timer);
 }
 
-/** Another one after every write, also after one that renames a new file into the place of the old one. */
+/**
+ * Another one after every write, also after one that renames a new file into the place of the old
+ * one.
+ */
 async function stateOf({ certificateFile, keyFile }: CertificateFiles): Promise<string> {
   const states = await Promise.all([certificateFile, keyFile].map((file) => stat(file, { bigint: true })));
   return states.map(({ ino, size, mtimeNs }) => `${ino} ${size} ${mtimeNs}`).join(', ');
@@ -107,7 +113,9 @@ export interface Listener {
 }
 
 export interface RunningServer {
-  /** Stops accepting, lets running requests end for at most `graceMs`, then closes every connection. */
+  /**
+   * Stops accepting, lets running requests end for at most `graceMs`, then closes every connection.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -115,8 +123,8 @@ const LOOK_EVERY_MS = 60_000;
 const IDLE_LOOKED_FOR_EVERY_MS = 25;
 
 /**
- * Listens on every address, or on none: a failure closes those that were open. A certificate that was renewed is taken
- * within `lookEveryMs`; default one minute.
+ * Listens on every address, or on none: a failure closes those that were open. A certificate that
+ * was renewed is taken within `lookEveryMs`; default one minute.
  */
 export async function serveApp(
   fetch: HostFetch,
@@ -171,7 +179,9 @@ function connectionOf({ incoming }: HttpBindings, face: Face | undefined): Conne
   return face === undefined ? connection : { ...connection, face };
 }
 
-/** A connection that is kept open ends with the request that runs on it, not with its time limit. */
+/**
+ * A connection that is kept open ends with the request that runs on it, not with its time limit.
+ */
 async function closeServer(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeIdleConnections();

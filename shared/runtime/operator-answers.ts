@@ -1,5 +1,5 @@
-// What the management process does for whoever runs the scripts on its machine: locks, the probe, a password. Every change is
-// audited, with the actor `operator`.
+// What the management process does for whoever runs the scripts on its machine: locks, the probe, a
+// password. Every change is audited, with the actor `operator`.
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
@@ -119,8 +119,9 @@ function shown({ module, status, message, remedies }: Measurement): ModuleView {
 }
 
 /**
- * What of the settings webadmin has been given is remembered: else the next start would set it again, whatever came since. So is
- * what this process was started with: restarted after a crash it has the old settings still, and would set the old one again.
+ * What of the settings webadmin has been given is remembered: else the next start would set it
+ * again, whatever came since. So is what this process was started with: restarted after a crash it
+ * has the old settings still, and would set the old one again.
  */
 async function givePassword(
   deps: OperatorDeps,

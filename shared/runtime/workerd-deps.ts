@@ -1,5 +1,5 @@
-// Everything that functions and jobs need, in workerd: databases by a fresh connection for each piece of work, the rest
-// from the Node host.
+// Everything that functions and jobs need, in workerd: databases by a fresh connection for each
+// piece of work, the rest from the Node host.
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';

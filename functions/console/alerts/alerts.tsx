@@ -1,4 +1,5 @@
-// GET /alerts: lists alerts with their delivery. POST /alerts/test: sends a test alert and shows the service's answer.
+// GET /alerts: lists alerts with their delivery. POST /alerts/test: sends a test alert and shows
+// the service's answer.
 
 import { z } from '@hono/zod-openapi';
 import type { AppError } from '@holdfast/kit/app-error';

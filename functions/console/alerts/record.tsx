@@ -1,4 +1,5 @@
-// Shows one alert with its level, module, time and delivery; details, next steps and recipients unfold.
+// Shows one alert with its level, module, time and delivery; details, next steps and recipients
+// unfold.
 
 import { counted } from '@holdfast/kit/format';
 import { capitalised } from '@holdfast/kit/text';

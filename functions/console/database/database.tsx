@@ -1,5 +1,5 @@
-// GET /database: shows the size of the core's database, its forecast, what fills it and the next steps.
-// Data that is unavailable is named in its place.
+// GET /database: shows the size of the core's database, its forecast, what fills it and the next
+// steps. Data that is unavailable is named in its place.
 
 import { formatBytes, counted, grouped, percentageOf } from '@holdfast/kit/format';
 import { DAY_MS } from '@holdfast/kit/time';
@@ -40,7 +40,10 @@ interface TablesProps {
 
 const FIRST = 5;
 
-/** Lists tables with dead rows: the last autovacuum, the space a full vacuum frees, and what blocks the cleanup. */
+/**
+ * Lists tables with dead rows: the last autovacuum, the space a full vacuum frees, and what blocks
+ * the cleanup.
+ */
 export function DatabaseTables({ autovacuum, tables, least, all, clock }: TablesProps) {
   const { tables: seen, holders = [] } = (autovacuum?.data ?? {}) as Partial<{
     tables: SeenTable[];

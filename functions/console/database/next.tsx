@@ -1,4 +1,5 @@
-// Shows the state of the database with reasons and two next steps: keep less data, or free disk space.
+// Shows the state of the database with reasons and two next steps: keep less data, or free disk
+// space.
 
 import { formatBytes, counted, percentageOf } from '@holdfast/kit/format';
 import { capitalised, ended } from '@holdfast/kit/text';

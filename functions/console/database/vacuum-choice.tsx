@@ -11,7 +11,10 @@ import { type Column, Empty, Table } from '../../pages/parts/table.tsx';
 interface VacuumChoiceProps {
   preview: VacuumPreview;
   action: string;
-  /** `look`: the viewer may not start one; false: the owner's URL is missing, so it can't run at all. */
+  /**
+   * `look`: the viewer may not start one; false: the owner's URL is missing, so it can't run at
+   * all.
+   */
   may: boolean | 'look';
 }
 

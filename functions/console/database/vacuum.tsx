@@ -1,5 +1,6 @@
 // /database/vacuum: GET shows what a vacuum would free, with a choice of mode and tables.
-// GET with a mode in the address previews that vacuum and asks for confirmation. POST starts it and redirects to its job.
+// GET with a mode in the address previews that vacuum and asks for confirmation. POST starts it and
+// redirects to its job.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { formatBytes, counted, formatSeconds } from '@holdfast/kit/format';
@@ -125,7 +126,9 @@ const FIGURES: Record<string, string> = {
   table_bytes: 'Table size',
 };
 
-/** Shows why it was rejected, with figures if space is missing and a link to a job that blocks it. */
+/**
+ * Shows why it was rejected, with figures if space is missing and a link to a job that blocks it.
+ */
 function Refusal({ refused }: { refused: AppError | undefined }) {
   if (refused === undefined) return null;
   const { figures = {}, code } = refused;

@@ -1,4 +1,5 @@
-// Shows all data of a health module: amounts with units, times in the stack's zone, lists as tables.
+// Shows all data of a health module: amounts with units, times in the stack's zone, lists as
+// tables.
 
 import type { Child } from 'hono/jsx';
 import { formatBytes, counted, grouped, rounded } from '@holdfast/kit/format';
@@ -48,7 +49,9 @@ const WORDS: Readonly<Record<string, string>> = {
   worst_offset_seconds: 'Largest difference',
 };
 
-/** `settings_stock` becomes `Settings stock`; a unit at the end is dropped, as the value shows it. */
+/**
+ * `settings_stock` becomes `Settings stock`; a unit at the end is dropped, as the value shows it.
+ */
 export function formatMember(key: string): string {
   const known = WORDS[key];
   if (known !== undefined) return known;

@@ -1,4 +1,5 @@
-// Names the health modules for people who know radios, not databases, and says what each one checks.
+// Names the health modules for people who know radios, not databases, and says what each one
+// checks.
 
 import { healthModuleOf } from '../../../shared/health/modules/index.ts';
 import type { ModuleState } from '../../../shared/health/port.ts';

@@ -156,7 +156,9 @@ function sentenceOf(status: Status, states: readonly ModuleState[]): string {
   return sentences[status];
 }
 
-/** A problem lasts since the first module got that status; OK lasts since the last module got it. */
+/**
+ * A problem lasts since the first module got that status; OK lasts since the last module got it.
+ */
 function sinceOf(status: Status, states: readonly ModuleState[]): Pick<Overall, 'since' | 'exact'> {
   const own = states
     .filter((state) => statusOf(state) === status && state.since !== null)

@@ -1,4 +1,5 @@
-// Renders the retention policy editor: days for each type and the run schedule. It leads only to the preview.
+// Renders the retention policy editor: days for each type and the run schedule. It leads only to
+// the preview.
 
 import type { AppError } from '@holdfast/kit/app-error';
 import { maxDays, RETAINED, type Retained } from '@holdfast/kit/retention';

@@ -1,5 +1,6 @@
-// /database/runs/new: previews a run and starts exactly that one, confirmed by typing the number of rows.
-// The form carries the rows and cutoff that were shown; a run that would delete more is rejected with new figures.
+// /database/runs/new: previews a run and starts exactly that one, confirmed by typing the number of
+// rows. The form carries the rows and cutoff that were shown; a run that would delete more is
+// rejected with new figures.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';

@@ -1,5 +1,5 @@
-// Previews a policy before it is saved: the figures of its next run beside those of the current policy.
-// Exactly these values are saved, and only while the current policy is unchanged.
+// Previews a policy before it is saved: the figures of its next run beside those of the current
+// policy. Exactly these values are saved, and only while the current policy is unchanged.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { cutoffAt, isKeepingAll, NEVER, type RetentionPolicy, type RetentionUnit } from '@holdfast/kit/retention';
@@ -44,7 +44,10 @@ export async function figuresOf(
 const MARGIN_PART = 0.1;
 const MARGIN_ROWS = 100;
 
-/** Rejects if the policy would now delete more than the preview showed. `seen`: the rows of the preview. */
+/**
+ * Rejects if the policy would now delete more than the preview showed. `seen`: the rows of the
+ * preview.
+ */
 export async function mustBeSeen(
   deps: Deps,
   state: RetentionState,

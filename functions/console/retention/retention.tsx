@@ -1,5 +1,6 @@
 // /database/retention: shows and changes the retention policy.
-// A change must be previewed before it can be saved, and only while the current policy is unchanged since.
+// A change must be previewed before it can be saved, and only while the current policy is unchanged
+// since.
 
 import type { Child } from 'hono/jsx';
 import { AppError } from '@holdfast/kit/app-error';

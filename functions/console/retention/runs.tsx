@@ -1,4 +1,5 @@
-// /database/runs: lists retention runs and shows the next one. /database/runs/new starts a run on demand.
+// /database/runs: lists retention runs and shows the next one. /database/runs/new starts a run on
+// demand.
 
 import { formatBytes, formatDuration, grouped } from '@holdfast/kit/format';
 import { RETAINED } from '@holdfast/kit/retention';

@@ -78,9 +78,8 @@ interface Going {
 }
 
 /**
- * @example
- * const service = new RetentionService({ retention: retentionFiles(dir), run, missions, latencies, ... });
- * await service.start();
+ * @example const service = new RetentionService({ retention: retentionFiles(dir), run, missions,
+ * latencies, ... }); await service.start();
  */
 export class RetentionService implements RetentionRuns {
   readonly #options: RetentionServiceOptions;

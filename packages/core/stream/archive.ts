@@ -108,9 +108,8 @@ const NO_IDS: readonly string[] = [];
 const STOPPED = 'the core was stopped before they were stored';
 
 /**
- * @example
- * const archive = new EventArchive({ write: cotWriter(run, new GroupVectors(run)), losses: lossStore(run), unwritten: unwrittenLosses(dir, log), log, now });
- * archive.store(event);
+ * @example const archive = new EventArchive({ write: cotWriter(run, new GroupVectors(run)), losses:
+ * lossStore(run), unwritten: unwrittenLosses(dir, log), log, now }); archive.store(event);
  */
 export class EventArchive implements Archive {
   readonly #options: ArchiveOptions;

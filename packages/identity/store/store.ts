@@ -190,9 +190,9 @@ export interface IdentityStore {
 }
 
 /**
- * @example
- * const store = identityStore({ run: keptDatabase(url, options), secretKey, now: () => new Date(), log });
- * const verdict = await store.checkPassword({ username: 'anna', password, appPasswords: true, place: { standing: 'usual' } });
+ * @example const store = identityStore({ run: keptDatabase(url, options), secretKey, now: () => new
+ * Date(), log }); const verdict = await store.checkPassword({ username: 'anna', password,
+ * appPasswords: true, place: { standing: 'usual' } });
  */
 export function identityStore({ run, secretKey, now, log, line = hashLine() }: IdentityStoreOptions): IdentityStore {
   const keys = identityKeys(secretKey);

@@ -1,4 +1,5 @@
-// Crons of Quartz and of Spring by croner. Every text is foreign: what cannot be read has a fault and never fires, and nothing throws.
+// Crons of Quartz and of Spring by croner. Every text is foreign: what cannot be read has a fault
+// and never fires, and nothing throws.
 
 import { Cron } from 'croner';
 import { messageOf } from '../app-error.ts';
@@ -7,8 +8,8 @@ import { NEVER } from '../retention.ts';
 import { readSpringCron } from './spring-cron.ts';
 
 /**
- * Quartz and Spring as patterns that croner reads: plain lists for what it knows otherwise, and a pattern of its own for each day
- * that it takes alone (LW) or not at all (L-3).
+ * Quartz and Spring as patterns that croner reads: plain lists for what it knows otherwise, and a
+ * pattern of its own for each day that it takes alone (LW) or not at all (L-3).
  */
 export interface CronerPattern {
   pattern: string;
@@ -29,7 +30,10 @@ export function quartzPatterns(normal: string): CronerPattern[] {
   }));
 }
 
-/** Of what readSpringCron has read. None when croner cannot tell: days before the last that must also be the n-th weekday. */
+/**
+ * Of what readSpringCron has read. None when croner cannot tell: days before the last that must
+ * also be the n-th weekday.
+ */
 export function springPatterns(expression: string): CronerPattern[] {
   const fields = expression
     .replaceAll('?', '*')
@@ -159,13 +163,18 @@ function times(patterns: readonly CronerPattern[], timezone: string, after: Date
 }
 
 /**
- * Crons as the cores read them. Quartz: the variable RETENTION_CRON and the embedded core. Spring: a TAK Server release.
+ * Crons as the cores read them. Quartz: the variable RETENTION_CRON and the embedded core. Spring:
+ * a TAK Server release.
  */
 export type CronDialect = 'quartz' | 'spring';
 
 export interface Schedules {
-  /** What is wrong with it, in words that follow "because"; undefined when nothing is. `-` is right. */
+  /**
+   * What is wrong with it, in words that follow "because"; undefined when nothing is. `-` is right.
+   */
   fault(cron: string, dialect: CronDialect): string | undefined;
-  /** The next times after that moment, at most `count`; none for `-` and for what cannot be read. */
+  /**
+   * The next times after that moment, at most `count`; none for `-` and for what cannot be read.
+   */
   next(cron: string, dialect: CronDialect, timeZone: string, after: Date, count: number): Date[];
 }

@@ -1,5 +1,6 @@
-// Quartz schedules: seconds first, `?` in exactly one of the two day fields, 1 = Sunday, an optional year. Says what is
-// wrong with one, and rewrites what common cron readers do not know (ranges that wrap around, L as a weekday).
+// Quartz schedules: seconds first, `?` in exactly one of the two day fields, 1 = Sunday, an
+// optional year. Says what is wrong with one, and rewrites what common cron readers do not know
+// (ranges that wrap around, L as a weekday).
 
 interface Field {
   name: string;
@@ -44,7 +45,10 @@ export function readQuartz(expression: string): QuartzReading {
   return { pattern: rewritten.join(' ') };
 }
 
-/** The same with `?` as its day-of-week where both day fields are `*`, as a core takes it; anything else comes back as it is. */
+/**
+ * The same with `?` as its day-of-week where both day fields are `*`, as a core takes it; anything
+ * else comes back as it is.
+ */
 export function withOpenDay(expression: string): string {
   const parts = expression.trim().split(/\s+/);
   const isOpen = parts.length >= DAY_OF_WEEK && parts[DAY_OF_MONTH] === '*' && parts[DAY_OF_WEEK] === '*';
@@ -93,8 +97,8 @@ function numberOf(text: string, { least, most, words }: Field): number | undefin
 }
 
 /**
- * A schedule of Quartz as a TAK Server release reads it: Spring's six fields, where weekdays count from 0 = Sunday and there is no
- * year.
+ * A schedule of Quartz as a TAK Server release reads it: Spring's six fields, where weekdays count
+ * from 0 = Sunday and there is no year.
  */
 export type SpringConversion = { expression: string; fault?: never } | { expression?: never; fault: string };
 

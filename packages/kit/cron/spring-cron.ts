@@ -1,5 +1,5 @@
-// Spring's cron: second minute hour day-of-month month day-of-week, 0 and 7 = Sunday, no year. Says what is wrong with one.
-// Where both day fields are restricted, both must match.
+// Spring's cron: second minute hour day-of-month month day-of-week, 0 and 7 = Sunday, no year. Says
+// what is wrong with one. Where both day fields are restricted, both must match.
 
 interface Field {
   name: string;

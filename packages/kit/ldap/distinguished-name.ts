@@ -5,15 +5,18 @@ export type RelativeName = { type: string; value: string }[];
 
 const TYPE = /^(?:[A-Za-z][A-Za-z0-9-]*|\d+(?:\.\d+)+)$/;
 
-/** True for one or more `type=value` parts, joined by commas or plus signs; special characters in values are escaped. */
+/**
+ * True for one or more `type=value` parts, joined by commas or plus signs; special characters in
+ * values are escaped.
+ */
 export function isDistinguishedName(text: string): boolean {
   const parts = parseDistinguishedName(text);
   return parts !== undefined && parts.length > 0;
 }
 
 /**
- * The parts of a name, most specific first; `[]` for the empty name, undefined for text that is none. Not taken, though
- * RFC 4514 has them: empty values, and values in hexadecimal form.
+ * The parts of a name, most specific first; `[]` for the empty name, undefined for text that is
+ * none. Not taken, though RFC 4514 has them: empty values, and values in hexadecimal form.
  */
 export function parseDistinguishedName(text: string): RelativeName[] | undefined {
   if (text === '') return [];
@@ -46,7 +49,10 @@ function readPair(text: string): { type: string; value: string } | undefined {
   return TYPE.test(type) && value !== undefined && value !== '' ? { type, value } : undefined;
 }
 
-/** Blanks around a value do not count unless they are escaped. A `#` begins a hexadecimal form, which is not taken. */
+/**
+ * Blanks around a value do not count unless they are escaped. A `#` begins a hexadecimal form,
+ * which is not taken.
+ */
 function readValue(text: string): string | undefined {
   const trimmed = withoutOuterBlanks(text);
   const bytes: number[] = [];
@@ -96,7 +102,10 @@ export function formatDistinguishedName(parts: readonly RelativeName[]): string 
   return parts.map((part) => part.map(({ type, value }) => `${type}=${escapeNameValue(value)}`).join('+')).join(',');
 }
 
-/** The name in one spelling: case of types and values does not count, nor do several blanks in a row. */
+/**
+ * The name in one spelling: case of types and values does not count, nor do several blanks in a
+ * row.
+ */
 export function normalName(parts: readonly RelativeName[]): string {
   return formatDistinguishedName(
     parts.map((part) =>
@@ -112,7 +121,10 @@ function compared(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
-/** What stands before `base` in `name`; undefined when the name is not below it (or is not the base itself: `[]`). */
+/**
+ * What stands before `base` in `name`; undefined when the name is not below it (or is not the base
+ * itself: `[]`).
+ */
 export function partsAbove(name: readonly RelativeName[], base: readonly RelativeName[]): RelativeName[] | undefined {
   const own = name.length - base.length;
   if (own < 0 || normalName(name.slice(own)) !== normalName(base)) return undefined;

@@ -1,15 +1,19 @@
-// Limits how many password checks run at once, and decides who goes first: a flood of guesses takes neither the memory of the
-// process nor the turn of honest clients. Guesses for one name wait behind each other, not before everybody else.
+// Limits how many password checks run at once, and decides who goes first: a flood of guesses takes
+// neither the memory of the process nor the turn of honest clients. Guesses for one name wait
+// behind each other, not before everybody else.
 
 /**
- * Who waits before whom: `own` are the stack's own accounts, `proven` a name that has signed in from that address, `suspect` an
- * address with failures or with many attempts at once.
+ * Who waits before whom: `own` are the stack's own accounts, `proven` a name that has signed in
+ * from that address, `suspect` an address with failures or with many attempts at once.
  */
 export type ClientStatus = 'own' | 'proven' | 'usual' | 'suspect';
 
 export interface Place {
   status: ClientStatus;
-  /** Groups of the same standing take turns, and within a group its keys. Default: one group, one key. */
+  /**
+   * Groups of the same standing take turns, and within a group its keys. Default: one group, one
+   * key.
+   */
   group?: string;
   key?: string;
 }
@@ -20,7 +24,10 @@ export interface FairLineOptions {
   suspectPlaces?: number;
   /** How many may wait, for each standing: one full line does not fill the others. */
   maxWaiting?: Partial<Record<ClientStatus, number>>;
-  /** How many times as long as its work took the place of a suspect stays empty afterwards: a flood takes a quarter of it. */
+  /**
+   * How many times as long as its work took the place of a suspect stays empty afterwards: a flood
+   * takes a quarter of it.
+   */
   suspectRest?: number;
 }
 
@@ -28,7 +35,9 @@ const ORDER: readonly ClientStatus[] = ['own', 'proven', 'usual', 'suspect'];
 const MAX_WAITING = 256;
 const SUSPECT_REST = 3;
 
-/** Suspects never take the last place, unless there is only one, and leave theirs empty for a while. */
+/**
+ * Suspects never take the last place, unless there is only one, and leave theirs empty for a while.
+ */
 export class FairLine {
   readonly #places: number;
   readonly #suspectPlaces: number;
@@ -52,8 +61,9 @@ export class FairLine {
   }
 
   /**
-   * Does the work when its turn comes. Undefined when so many wait that its turn would never come, and when it is not wanted any
-   * more by then. In a full line whoever came last for the key with the most waiting gives way to others.
+   * Does the work when its turn comes. Undefined when so many wait that its turn would never come,
+   * and when it is not wanted any more by then. In a full line whoever came last for the key with
+   * the most waiting gives way to others.
    */
   async run<T>(
     { status, group = '', key = '' }: Place,

@@ -1,5 +1,6 @@
-// Who has failed too often waits. The same rule guards every door that takes a password: ten failures of one key within five
-// minutes, then fifteen minutes locked. A success forgives nothing: whoever has an account could else guess on without end.
+// Who has failed too often waits. The same rule guards every door that takes a password: ten
+// failures of one key within five minutes, then fifteen minutes locked. A success forgives nothing:
+// whoever has an account could else guess on without end.
 
 import { MINUTE_MS } from '../time.ts';
 
@@ -7,7 +8,10 @@ export interface LockoutRule {
   failures: number;
   withinMs: number;
   lockedMs: number;
-  /** Keys that are remembered. When there are more, the one whose last failure is oldest is forgotten, locked ones last, never the newest. */
+  /**
+   * Keys that are remembered. When there are more, the one whose last failure is oldest is
+   * forgotten, locked ones last, never the newest.
+   */
   keys: number;
 }
 
@@ -51,7 +55,10 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
     }
   }
 
-  /** The key that failed just now stays: else whoever fills the table with locks could guess on freely. */
+  /**
+   * The key that failed just now stays: else whoever fills the table with locks could guess on
+   * freely.
+   */
   function makeRoom(newest: string): void {
     if (failing.size + locked.size <= keys) return;
     for (const table of [failing, locked]) {
@@ -104,7 +111,10 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
 
 const MAPPED = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([\da-f]{1,4}):([\da-f]{1,4}))$/;
 
-/** What counts as one address: IPv4 by itself, however it is written, IPv6 by its /64 (`2001:db8:0:1::/64`, which stands for itself). */
+/**
+ * What counts as one address: IPv4 by itself, however it is written, IPv6 by its /64
+ * (`2001:db8:0:1::/64`, which stands for itself).
+ */
 export function lockoutAddress(address: string): string {
   const plain = address.toLowerCase().replace(/(%.*|\/64)$/, '');
   if (!plain.includes(':')) return plain;

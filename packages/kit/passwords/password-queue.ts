@@ -1,5 +1,5 @@
-// The order in which one door asks the directory about passwords: honest clients have a place of their own while others guess. Every
-// door that takes passwords has one.
+// The order in which one door asks the directory about passwords: honest clients have a place of
+// their own while others guess. Every door that takes passwords has one.
 
 import { FairLine, type ClientStatus } from './fair-queue.ts';
 import { nameKey } from '../names.ts';
@@ -7,11 +7,14 @@ import { RecentKeys } from '../rate-limit.ts';
 import { MINUTE_MS } from '../time.ts';
 
 /**
- * Judges clients that sign in: names that have signed in from an address go before strangers, and one address cannot fill the line
- * of strangers before its first failure is known.
+ * Judges clients that sign in: names that have signed in from an address go before strangers, and
+ * one address cannot fill the line of strangers before its first failure is known.
  */
 export interface ClientRank {
-  /** Of an attempt that begins now; `ended` has to be called when its verdict is there. `key` names address and account. */
+  /**
+   * Of an attempt that begins now; `ended` has to be called when its verdict is there. `key` names
+   * address and account.
+   */
   begin(address: string, key: string): { status: Exclude<ClientStatus, 'own'>; ended: () => void };
   succeeded(key: string): void;
   failed(address: string): void;
@@ -20,7 +23,10 @@ export interface ClientRank {
 const KEYS = 10_000;
 const SUSPECT_MS = 5 * MINUTE_MS;
 const PROVEN_MS = 60 * MINUTE_MS;
-/** Of one address. More than anybody's devices send at once; a start after which everybody comes back is slower, not refused. */
+/**
+ * Of one address. More than anybody's devices send at once; a start after which everybody comes
+ * back is slower, not refused.
+ */
 const STRANGERS_AT_ONCE = 16;
 
 export function clientStatus(now: () => number): ClientRank {
@@ -56,8 +62,8 @@ const MAX_MS = 1_000;
 const HALF_LIFE_MS = 10 * MINUTE_MS;
 
 /**
- * Holds refusals back for as long as a real check takes: a name that does not exist costs no check, and the time of the answer must
- * not tell which names exist.
+ * Holds refusals back for as long as a real check takes: a name that does not exist costs no check,
+ * and the time of the answer must not tell which names exist.
  */
 export class RefusalPace {
   readonly #steadyMs: () => number;
@@ -115,8 +121,9 @@ export class PasswordQueue {
   }
 
   /**
-   * Asks when the turn of this client comes: `check` resolves with undefined for a wrong password. Resolves with `busy` when so many
-   * wait that the turn would come too late, else as `check` does, no sooner than its time may tell anything.
+   * Asks when the turn of this client comes: `check` resolves with undefined for a wrong password.
+   * Resolves with `busy` when so many wait that the turn would come too late, else as `check` does,
+   * no sooner than its time may tell anything.
    */
   async ask<T>(
     { address, username }: Asker,

@@ -1,12 +1,16 @@
-// Two ways to a PostgreSQL database with one face: kept connections (Node), or a fresh one for each piece of work
-// (workerd, where a connection must not outlive its request). Either way every piece of work ends within its time.
+// Two ways to a PostgreSQL database with one face: kept connections (Node), or a fresh one for each
+// piece of work (workerd, where a connection must not outlive its request). Either way every piece
+// of work ends within its time.
 
 import { AppError, codeOf, messageOf } from '../app-error.ts';
 import { connect, type Sql, withDatabase } from './postgres.ts';
 import type { Secret } from '../secret.ts';
 import { withTimeout } from '../timeout.ts';
 
-/** Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server does not answer. */
+/**
+ * Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server
+ * does not answer.
+ */
 export type RunSql = <T>(use: (sql: Sql) => Promise<T>) => Promise<T>;
 
 export interface DatabaseOptions {
@@ -19,7 +23,10 @@ export interface DatabaseOptions {
   withinMs?: number;
   /** How long a statement may wait for a lock; default: as long as for everything else. */
   lockTimeoutMs?: number;
-  /** Where an error without a code comes from; default: the work. The sockets of workerd give theirs none. */
+  /**
+   * Where an error without a code comes from; default: the work. The sockets of workerd give theirs
+   * none.
+   */
   uncoded?: 'work' | 'connection';
 }
 
@@ -31,7 +38,10 @@ const STATEMENT_TOO_LONG = '57014';
 const CONNECTIONS = 3;
 const DROPPED_POOL_GRACE_S = 5;
 
-/** Kept connections. A piece of work that is not done in time takes its pool with it: the next one connects anew. */
+/**
+ * Kept connections. A piece of work that is not done in time takes its pool with it: the next one
+ * connects anew.
+ */
 export function keptDatabase(url: Secret | undefined, options: DatabaseOptions): RunSql {
   let pool: Sql | undefined;
 
@@ -87,8 +97,9 @@ function tooLate({ called, withinMs = WITHIN_MS }: DatabaseOptions): AppError {
 }
 
 /**
- * PostgreSQL's own codes (a digit, F, H, P or X first) come from a server that answers, other codes are of the connection;
- * what has no code was thrown by the work itself, or in workerd by the connection.
+ * PostgreSQL's own codes (a digit, F, H, P or X first) come from a server that answers, other codes
+ * are of the connection; what has no code was thrown by the work itself, or in workerd by the
+ * connection.
  */
 function explained(error: unknown, options: DatabaseOptions): unknown {
   if (error instanceof AppError) return error;

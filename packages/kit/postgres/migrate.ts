@@ -1,5 +1,5 @@
-// Numbered SQL migrations of our own database: one transaction each, checksummed, under a lock. A database that a
-// newer release made, or that is not ours, is refused unchanged.
+// Numbered SQL migrations of our own database: one transaction each, checksummed, under a lock. A
+// database that a newer release made, or that is not ours, is refused unchanged.
 
 import { createHash } from 'node:crypto';
 import { AppError } from '../app-error.ts';
@@ -40,7 +40,9 @@ const OUR_STATE: MigratedDatabase = {
 /** Any number: the lock must be the same for every Holdfast process on this database. */
 const LOCK = 4_805_727_011;
 
-/** Brings the database up to the last migration; resolves with the numbers that were applied now. */
+/**
+ * Brings the database up to the last migration; resolves with the numbers that were applied now.
+ */
 export async function migrate(
   sql: Sql,
   migrations: readonly Migration[],
@@ -89,7 +91,8 @@ async function readHistory(
       `${variable} names a database with ${tables} tables that are not Holdfast's. Nothing was changed. Remedy: give Holdfast an empty database of its own.`,
     );
   }
-  // Gone after DROP SCHEMA, as before a restore. With IF NOT EXISTS alone it would need a right that a mere user lacks.
+  // Gone after DROP SCHEMA, as before a restore. With IF NOT EXISTS alone it would need a right
+  // that a mere user lacks.
   if (!place) await sql`CREATE SCHEMA public`;
   await sql`
     CREATE TABLE ${sql(history)} (

@@ -34,10 +34,10 @@ export interface ConnectTo {
 }
 
 /**
- * A lazy pool: nothing is connected before the first query. Two features of the
- * client do not survive a connection that dies: `reserve()` gives it back to the pool dead, so it is never used, and the
- * query for array types rejects where nobody listens, so types are not fetched.
- * End it with `end({ timeout })`: without one, the end waits for ever for a connection that has died.
+ * A lazy pool: nothing is connected before the first query. Two features of the client do not
+ * survive a connection that dies: `reserve()` gives it back to the pool dead, so it is never used,
+ * and the query for array types rejects where nobody listens, so types are not fetched. End it with
+ * `end({ timeout })`: without one, the end waits for ever for a connection that has died.
  */
 export function connect(
   url: Secret,
@@ -57,8 +57,9 @@ export function connect(
 }
 
 /**
- * Works on a connection of its own that is closed afterwards. Rejects after `limitMs` at the latest: very rarely the
- * client never settles a call whose connection has died, and a fresh connection is then the only way on.
+ * Works on a connection of its own that is closed afterwards. Rejects after `limitMs` at the
+ * latest: very rarely the client never settles a call whose connection has died, and a fresh
+ * connection is then the only way on.
  */
 export async function withDatabase<T>(
   url: Secret,
@@ -80,7 +81,10 @@ export async function withDatabase<T>(
 export type AnySql = Sql | TransactionSql;
 export type Piece = ReturnType<Sql>;
 
-/** Removes PGSSL, PGTARGETSESSIONATTRS and the like: our database URLs are complete, and the client would mix them in. */
+/**
+ * Removes PGSSL, PGTARGETSESSIONATTRS and the like: our database URLs are complete, and the client
+ * would mix them in.
+ */
 export function forgetPostgresVariables(environment: NodeJS.ProcessEnv): void {
   for (const name of Object.keys(environment)) if (/^PG[A-Z_]+$/.test(name)) delete environment[name];
 }

@@ -17,7 +17,9 @@ export interface VacuumStatistics {
   tables: TableStatistics[];
   /** Effective autovacuum settings, as `SHOW` prints them, by name. */
   settings: Record<string, string>;
-  /** Transactions since the oldest row that is not frozen; at two thousand million the server stops. */
+  /**
+   * Transactions since the oldest row that is not frozen; at two thousand million the server stops.
+   */
   transaction_age: number;
 }
 

@@ -1,5 +1,6 @@
-// Samples rows that arrived in the last seconds evenly by primary key, each with the number of rows it represents.
-// The work is bounded for any size of the table; if there are few rows, all are taken.
+// Samples rows that arrived in the last seconds evenly by primary key, each with the number of rows
+// it represents. The work is bounded for any size of the table; if there are few rows, all are
+// taken.
 
 import type { Piece, TransactionSql } from '@holdfast/kit/postgres';
 
@@ -125,7 +126,9 @@ async function allOf(timed: TimedQuery, table: FilledTable, seconds: number): Pr
   );
 }
 
-/** If most keys are unused (a sequence set ahead, deleted rows), it samples the used ranges again. */
+/**
+ * If most keys are unused (a sequence set ahead, deleted rows), it samples the used ranges again.
+ */
 async function sampleOf(
   timed: TimedQuery,
   table: FilledTable,
@@ -204,8 +207,9 @@ export function parts({ first, end }: Range, count: number): Slot[] {
 }
 
 /**
- * A slot with fewer than `most` rows was read completely. In others `most` rows were read, and the keys passed for them
- * estimate the total. That is unbiased for any gaps, because the last row, where reading stopped, is not counted.
+ * A slot with fewer than `most` rows was read completely. In others `most` rows were read, and the
+ * keys passed for them estimate the total. That is unbiased for any gaps, because the last row,
+ * where reading stopped, is not counted.
  */
 export function weighed<T extends { slot: number; id: number }>(
   rows: readonly T[],

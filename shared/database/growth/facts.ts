@@ -1,5 +1,6 @@
-// Reads the sizes of the core's tables, and the largest sources of events, chat and files.
-// Waits for locks no longer than the connection allows; sources are found within two seconds or not at all.
+// Reads the sizes of the core's tables, and the largest sources of events, chat and files. Waits
+// for locks no longer than the connection allows; sources are found within two seconds or not at
+// all.
 
 import { AppError, codeOf } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';

@@ -1,5 +1,5 @@
-// Suggests a retention that would hold the size of the core's database, from kept table sizes, rows per day and the
-// policy in force.
+// Suggests a retention that would hold the size of the core's database, from kept table sizes, rows
+// per day and the policy in force.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { maxDays, NEVER, type OwnedType } from '@holdfast/kit/retention';
@@ -29,7 +29,10 @@ const TABLES: Record<OwnedType, string> = { cot: 'cot_router', geochat: 'cot_rou
 const LATELY_DAYS = 7;
 const IN_FORCE_WITHIN_MS = 2_000;
 
-/** Never rejects. `warningPct`: the disk use that must not be reached; `maxBytes`: a size that must not be reached. */
+/**
+ * Never rejects. `warningPct`: the disk use that must not be reached; `maxBytes`: a size that must
+ * not be reached.
+ */
 export async function holdingPolicy(
   deps: GrowthPolicyDeps,
   report: GrowthReport,

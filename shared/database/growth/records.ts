@@ -1,5 +1,5 @@
-// Stores the growth history in our own database. Rows that are too old, or from the future because of a wrong clock, are
-// removed.
+// Stores the growth history in our own database. Rows that are too old, or from the future because
+// of a wrong clock, are removed.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import { DAY_MS } from '@holdfast/kit/time';

@@ -1,5 +1,5 @@
-// Forecasts the growth of the core's database and of the disks from kept samples.
-// The report is cached briefly, so that frequent requests do not read two months of samples each time.
+// Forecasts the growth of the core's database and of the disks from kept samples. The report is
+// cached briefly, so that frequent requests do not read two months of samples each time.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatDuration } from '@holdfast/kit/format';
@@ -64,7 +64,10 @@ export interface GrowthReport {
 
 /** A pace that would take longer to fill the disk is ordinary daytime traffic. */
 const PACE_DAYS = 1;
-/** The fraction of free bytes that always counts as room: WAL grows by at most three bytes per stored byte. */
+/**
+ * The fraction of free bytes that always counts as room: WAL grows by at most three bytes per
+ * stored byte.
+ */
 const MIN_ROOM = 0.25;
 /** Older samples say nothing about now. */
 const FRESH_MS = HOUR_MS;
@@ -207,7 +210,10 @@ export interface GrownTable {
 const TABLE_DAYS = 7;
 const MAX_TABLES = 10;
 
-/** The tables that grew most in the last seven days; empty until two days are known. Rejects like the port. */
+/**
+ * The tables that grew most in the last seven days; empty until two days are known. Rejects like
+ * the port.
+ */
 export async function grownTables({ growthHistory, now }: GrowthDeps): Promise<GrownTable[]> {
   const nowMs = now().getTime();
   const days = await growthHistory.tables(dayOf(nowMs - TABLE_DAYS * DAY_MS));

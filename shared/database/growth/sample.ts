@@ -1,5 +1,5 @@
-// Samples the size of the core's database and the use of the disks, each table once a day, and thins old samples.
-// Rule `leftOut`: only what can't be measured now is missing in the sample.
+// Samples the size of the core's database and the use of the disks, each table once a day, and
+// thins old samples. Rule `leftOut`: only what can't be measured now is missing in the sample.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { HOUR_MS } from '@holdfast/kit/time';
@@ -74,7 +74,10 @@ async function unlessUnavailable<T>(part: Part, done: SampledGrowth, work: () =>
   }
 }
 
-/** A rewrite (VACUUM FULL) locks a table, and its copy counts in the size of the database, which is not growth. */
+/**
+ * A rewrite (VACUUM FULL) locks a table, and its copy counts in the size of the database, which is
+ * not growth.
+ */
 async function sizeWithoutCopies(coreDatabase: Pick<CoreDatabase, 'size'>): Promise<SampledSize> {
   const { total_bytes, wal_bytes, max_wal_bytes, locked_tables: locked } = await coreDatabase.size();
   return { total_bytes: locked.length === 0 ? total_bytes : null, wal_bytes, max_wal_bytes };
@@ -110,8 +113,8 @@ function before2Hours(now: Date): string {
 }
 
 /**
- * True with the first sample of an hour, and if there are samples from the future. A wrong clock would make all samples look
- * too old or in the future, so it must have run steadily for an hour.
+ * True with the first sample of an hour, and if there are samples from the future. A wrong clock
+ * would make all samples look too old or in the future, so it must have run steadily for an hour.
  */
 function isTimeToThin(before: readonly GrowthSample[], now: Date): boolean {
   const times = before.map(({ at }) => Date.parse(at));

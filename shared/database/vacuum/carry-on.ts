@@ -1,6 +1,7 @@
-// Runs a requested vacuum in steps: one table after the other, never two statements at once.
-// Steps never wait and can be repeated: the next one continues wherever the last one was interrupted.
-// After a gap that is too long, a running statement is followed to its end, and nothing more is started.
+// Runs a requested vacuum in steps: one table after the other, never two statements at once. Steps
+// never wait and can be repeated: the next one continues wherever the last one was interrupted.
+// After a gap that is too long, a running statement is followed to its end, and nothing more is
+// started.
 
 import { HOUR_MS } from '@holdfast/kit/time';
 import { endUnreadable } from '../../jobs/ordered-jobs.ts';
@@ -19,7 +20,10 @@ import {
 
 const GIVEN_UP_MS = HOUR_MS;
 
-/** Runs one step of the open job. Rejects if our own database is unavailable; the next step then continues. */
+/**
+ * Runs one step of the open job. Rejects if our own database is unavailable; the next step then
+ * continues.
+ */
 export async function carryOnVacuum(deps: VacuumDeps, signal?: AbortSignal): Promise<Step> {
   const job = await openVacuumJob(deps.opsJobs);
   if (job === undefined) return 'none';

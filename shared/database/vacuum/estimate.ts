@@ -1,5 +1,6 @@
-// Estimates the space that VACUUM FULL would free, from the catalog and statistics: the current files minus the pages that
-// the live rows need when rewritten, by the layout of PostgreSQL 13 to 17. Null if nothing is known about the rows.
+// Estimates the space that VACUUM FULL would free, from the catalog and statistics: the current
+// files minus the pages that the live rows need when rewritten, by the layout of PostgreSQL 13 to
+// 17. Null if nothing is known about the rows.
 
 export interface Column {
   attnum: number;
@@ -181,7 +182,10 @@ function indexTuple(columns: Column[]): Width {
   return { bytes: aligned({ bytes: 8 + (1 - empty) * 8 + data.bytes, varies: data.varies }), varies: data.varies };
 }
 
-/** The current density is that of full pages if nothing was deleted, and never above that of a rewrite. */
+/**
+ * The current density is that of full pages if nothing was deleted, and never above that of a
+ * rewrite.
+ */
 function toastBytes(toast: Toast | undefined, rows: number): number {
   if (toast === undefined) return 0;
   const pieces = rows === 0 ? 0 : liveRows(toast);

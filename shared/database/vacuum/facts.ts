@@ -1,5 +1,5 @@
-// Reads facts for a vacuum from the catalog and statistics of the core's database, without waiting for locks.
-// An application name counts only if its role could vacuum.
+// Reads facts for a vacuum from the catalog and statistics of the core's database, without waiting
+// for locks. An application name counts only if its role could vacuum.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';
@@ -29,7 +29,9 @@ async function readMarks(sql: Sql, schema: string, table: string): Promise<Vacuu
   return row && { ...row };
 }
 
-/** Locks that conflict with ShareUpdateExclusiveLock. Every lock conflicts with AccessExclusiveLock. */
+/**
+ * Locks that conflict with ShareUpdateExclusiveLock. Every lock conflicts with AccessExclusiveLock.
+ */
 const AGAINST_STANDARD = [
   'ShareUpdateExclusiveLock',
   'ShareLock',
@@ -44,8 +46,9 @@ const isOwner = (sql: Sql) => sql`coalesce(pg_has_role(a.usesysid, d.datdba, 'US
 type HolderRow = Omit<LockHolder, 'since'> & { since_ms: number | null };
 
 /**
- * An autovacuum yields to a waiting lock request in either mode, unless it prevents transaction wraparound. A parallel
- * worker's locks count as its leader's. A prepared transaction has no process: its pid is 0, its application the quoted name.
+ * An autovacuum yields to a waiting lock request in either mode, unless it prevents transaction
+ * wraparound. A parallel worker's locks count as its leader's. A prepared transaction has no
+ * process: its pid is 0, its application the quoted name.
  */
 async function readHolders(sql: Sql, mode: VacuumMode, schema: string, table: string): Promise<LockHolder[]> {
   const rows = await sql<HolderRow[]>`
@@ -87,10 +90,16 @@ interface ActivityRow {
   progress: Progress | null;
 }
 
-/** A connection idles briefly between statement and outcome. If longer, its process has died without closing it. */
+/**
+ * A connection idles briefly between statement and outcome. If longer, its process has died without
+ * closing it.
+ */
 const MAX_IDLE_SECONDS = 10;
 
-/** A running statement comes before ended ones, of which the newest counts. Index workers have the same name. */
+/**
+ * A running statement comes before ended ones, of which the newest counts. Index workers have the
+ * same name.
+ */
 async function readStatement(sql: Sql, job: string): Promise<VacuumStatement | undefined> {
   const rows = await sql<ActivityRow[]>`
     SELECT a.pid, a.application_name AS name, coalesce(a.wait_event_type = 'Lock', false) AS waits,

@@ -1,4 +1,5 @@
-// Defines the data of a job of kind `vacuum`: its tables, the progress of each, and the audit intent that it answers.
+// Defines the data of a job of kind `vacuum`: its tables, the progress of each, and the audit
+// intent that it answers.
 
 import { z } from 'zod';
 import type { Conclusion } from '../../audit/port.ts';

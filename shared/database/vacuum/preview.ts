@@ -1,4 +1,5 @@
-// Previews a vacuum: for each table the space that FULL would free and its lock time, and the disk space needed for all.
+// Previews a vacuum: for each table the space that FULL would free and its lock time, and the disk
+// space needed for all.
 
 import { AppError, type FieldError, messageOf } from '@holdfast/kit/app-error';
 import { nearestName } from '@holdfast/kit/text';
@@ -32,7 +33,9 @@ export async function databasePlace({ vacuumFacts, monitored }: RoomDeps): Promi
   return { directory: monitored.wanted.databaseDirectory, mounts, maxWalBytes };
 }
 
-/** Tables run one after the other, so the largest need is enough for all. Undefined without tables. */
+/**
+ * Tables run one after the other, so the largest need is enough for all. Undefined without tables.
+ */
 export function roomForAll(
   mode: VacuumMode,
   tables: readonly VacuumTable[],
@@ -141,7 +144,10 @@ function totalOf(tables: readonly PreviewedTable[]): Total {
   };
 }
 
-/** The preview of one vacuum of selected tables: the space it would free, its lock time, and the disk space needed. */
+/**
+ * The preview of one vacuum of selected tables: the space it would free, its lock time, and the
+ * disk space needed.
+ */
 export interface VacuumOrderPreview {
   /** Display names, in the order of the vacuum. */
   tables: string[];
@@ -157,7 +163,10 @@ export interface VacuumOrderPreview {
   room: RoomVerdict | undefined;
 }
 
-/** Rejects with `invalid` for names that can't be vacuumed, and with `unavailable` if the database is unavailable. */
+/**
+ * Rejects with `invalid` for names that can't be vacuumed, and with `unavailable` if the database
+ * is unavailable.
+ */
 export async function previewVacuumOrder(
   deps: Pick<PreviewVacuumDeps, 'vacuumFacts' | 'monitored'> & { opsJobs: Pick<PreviewVacuumDeps['opsJobs'], 'list'> },
   { mode, names }: { mode: VacuumMode; names: readonly string[] | undefined },
@@ -184,7 +193,10 @@ export async function previewVacuumOrder(
   };
 }
 
-/** All allowed tables if no names are given; rejects unknown, ambiguous and foreign names with `invalid`. */
+/**
+ * All allowed tables if no names are given; rejects unknown, ambiguous and foreign names with
+ * `invalid`.
+ */
 export function chosenTables(known: readonly VacuumTable[], names: readonly string[] | undefined): VacuumTable[] {
   return names === undefined ? known.filter(({ allowed }) => allowed) : namedTables(known, names);
 }

@@ -1,4 +1,5 @@
-// Defines the rules of a vacuum: the disk space needed, the order of tables, lock and wait times, and notices to clients.
+// Defines the rules of a vacuum: the disk space needed, the order of tables, lock and wait times,
+// and notices to clients.
 
 import { formatBytes, formatDuration } from '@holdfast/kit/format';
 import { MINUTE_MS } from '@holdfast/kit/time';
@@ -18,8 +19,9 @@ export function nameOf({ schema, table }: Named): string {
 const SPARE_BYTES = 1024 ** 3;
 
 /**
- * FULL writes a copy of the table before it deletes the old files; standard works inside the files. Both write WAL, at most
- * as much as the table has bytes, of which a checkpoint leaves about twice max_wal_size.
+ * FULL writes a copy of the table before it deletes the old files; standard works inside the files.
+ * Both write WAL, at most as much as the table has bytes, of which a checkpoint leaves about twice
+ * max_wal_size.
  */
 export function roomNeeded(mode: Mode, bytes: number, maxWalBytes: number): { copy: number; wal: number } {
   return { copy: mode === 'full' ? bytes : 0, wal: Math.min(bytes, 2 * maxWalBytes) + SPARE_BYTES };
@@ -135,7 +137,10 @@ export interface WriteRate {
   from: 'runs' | 'default';
 }
 
-/** Half of the slowest measured rate of the core's event table with its eleven indexes, on two cores and a server disk. */
+/**
+ * Half of the slowest measured rate of the core's event table with its eleven indexes, on two cores
+ * and a server disk.
+ */
 const DEFAULT_BYTES_PER_SECOND = 70e6;
 /** A shorter duration is too imprecise, as jobs run every two seconds. */
 const SHORTEST_TELLING_SECONDS = 10;
@@ -161,7 +166,10 @@ export function lockSeconds(
 const MAX_PAUSE_SECONDS = 30;
 /** How long to wait for lock holders without finishing a table. */
 export const LOCK_PATIENCE_MS = 10 * MINUTE_MS;
-/** A longer hold will likely last: a statement would queue behind it, and all others behind that statement. */
+/**
+ * A longer hold will likely last: a statement would queue behind it, and all others behind that
+ * statement.
+ */
 const LONG_HOLD_MS = 5_000;
 
 /** Seconds until the next try after failed ones: 2, 4, 8, 16, 30. */
@@ -169,7 +177,10 @@ export function pauseSeconds(tries: number): number {
   return Math.min(2 ** Math.min(tries, 10), MAX_PAUSE_SECONDS);
 }
 
-/** A holder that has held for so long that a lock request is useless; holders with an unknown time do not count. */
+/**
+ * A holder that has held for so long that a lock request is useless; holders with an unknown time
+ * do not count.
+ */
 export function longHolder<T extends { since: string | null }>(holders: readonly T[], now: Date): T | undefined {
   return holders.find(({ since }) => since !== null && now.getTime() - Date.parse(since) > LONG_HOLD_MS);
 }
@@ -180,7 +191,10 @@ interface Marks {
   vacuums: number;
 }
 
-/** True if a vacuum ran between the marks. The count falls only when statistics are lost, which proves nothing. */
+/**
+ * True if a vacuum ran between the marks. The count falls only when statistics are lost, which
+ * proves nothing.
+ */
 export function isVacuumed(mode: Mode, before: Marks, after: Marks): boolean {
   return mode === 'full' ? after.filenode !== before.filenode : after.vacuums > before.vacuums;
 }

@@ -1,5 +1,6 @@
-// Starts a vacuum of tables of the core's database: resolves the tables, and rejects it unless there is enough space.
-// The vacuum itself is a job (carry-on.ts), which answers its audit intent when it ends.
+// Starts a vacuum of tables of the core's database: resolves the tables, and rejects it unless
+// there is enough space. The vacuum itself is a job (carry-on.ts), which answers its audit intent
+// when it ends.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Actor, Audit } from '../../audit/port.ts';

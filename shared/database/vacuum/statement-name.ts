@@ -1,4 +1,5 @@
-// Builds the application name of a vacuum statement, which holds its outcome afterwards, so that every process finds it.
+// Builds the application name of a vacuum statement, which holds its outcome afterwards, so that
+// every process finds it.
 
 const PREFIX = 'holdfast-vacuum';
 /** The connection's name before its statement, and after its outcome was read. */
@@ -14,7 +15,9 @@ export function outcomeName(job: string, error: string | null): string {
   return `${statementName(job)} ${error ?? DONE}`;
 }
 
-/** Reads a name of the job: null if it is still running, undefined if the name is not of this job. */
+/**
+ * Reads a name of the job: null if it is still running, undefined if the name is not of this job.
+ */
 export function outcomeOf(job: string, name: string): { error: string | null } | null | undefined {
   if (name === statementName(job)) return null;
   const [, error] = name.startsWith(`${statementName(job)} `) ? name.split(` ${job} `) : [];

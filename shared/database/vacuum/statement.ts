@@ -1,6 +1,6 @@
-// Runs VACUUM of one table at a time as the owner of the core's database, each on its own connection.
-// The server continues when this process dies. Afterwards the connection's name shows the outcome for a minute.
-// An advisory lock of the connection ensures one statement per job.
+// Runs VACUUM of one table at a time as the owner of the core's database, each on its own
+// connection. The server continues when this process dies. Afterwards the connection's name shows
+// the outcome for a minute. An advisory lock of the connection ensures one statement per job.
 
 import { once } from 'node:events';
 import { createConnection, type Socket } from 'node:net';
@@ -36,12 +36,15 @@ export interface End {
 type Found = OpenStatement & { database: string; role: string; owns: boolean };
 
 /**
- * ANALYZE also with FULL: a rewrite does not update the counts of dead rows, so readers would see no change. It runs after
- * the exclusive lock is released.
+ * ANALYZE also with FULL: a rewrite does not update the counts of dead rows, so readers would see
+ * no change. It runs after the exclusive lock is released.
  */
 const OPTIONS = { full: 'FULL, ANALYZE', standard: 'ANALYZE' };
 
-/** Server settings that would end the statement, or the connection that shows its outcome; not every version has each. */
+/**
+ * Server settings that would end the statement, or the connection that shows its outcome; not every
+ * version has each.
+ */
 const LIMITS = ['client_connection_check_interval', 'idle_session_timeout', 'transaction_timeout'];
 
 /** Takes the lock and the name of the job. Rejects with `upstream` or `conflict`. */
@@ -102,7 +105,10 @@ async function isRewritten(sql: Sql, { pid, oid, filenode }: OpenStatement): Pro
 const NOT_PERMITTED = '42501';
 const UNDEFINED_TABLE = '42P01';
 
-/** A table skipped with a warning is an error, although the server reports success. Routine names are not localized. */
+/**
+ * A table skipped with a warning is an error, although the server reports success. Routine names
+ * are not localized.
+ */
 export function endByNotices(notices: readonly Notice[]): End {
   for (const { severity, code, routine, message = '' } of notices) {
     const isRefused = /^vacuum_is_(?:permitted_for_relation|relation_owner)$/.test(routine ?? '');
@@ -134,7 +140,10 @@ const CLOSE_WITHIN_S = 1;
 const END_WITHIN_MS = 1000;
 
 export function coreVacuum({ url, log, lockTimeoutMs = LOCK_TIMEOUT_MS }: CoreVacuumOptions): CoreVacuum {
-  /** By job: running statements, connections that show an outcome, and the messages of the last ones. */
+  /**
+   * By job: running statements, connections that show an outcome, and the messages of the last
+   * ones.
+   */
   const running = new Map<string, Promise<void>>();
   const shown = new Map<string, Sql>();
   const words = new Map<string, string | null>();

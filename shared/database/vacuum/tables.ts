@@ -1,4 +1,5 @@
-// Reads the tables that can be vacuumed, with their files, columns and indexes, without waiting for locks.
+// Reads the tables that can be vacuumed, with their files, columns and indexes, without waiting for
+// locks.
 
 import { codeOf } from '@holdfast/kit/app-error';
 import type { Sql } from '@holdfast/kit/postgres';
@@ -68,7 +69,10 @@ function toastOf(parts: PartRow[], pieces: Map<number, number | null>): Toast | 
   return toast && { ...toast, index_bytes: index?.bytes ?? 0, piece_bytes: pieces.get(toast.oid) ?? null };
 }
 
-/** How many TOAST tables are sampled, the pages of each, and the size from which sampling is worth it. */
+/**
+ * How many TOAST tables are sampled, the pages of each, and the size from which sampling is worth
+ * it.
+ */
 const LOOKED_AT = 8;
 const PAGES_LOOKED_AT = 32;
 const WORTH_BYTES = 4e6;
@@ -76,8 +80,8 @@ const WORTH_BYTES = 4e6;
 const PIECES_OF_A_PAGE = 16;
 
 /**
- * Samples the length of TOAST pieces, which no statistics have; pages can hold twice as many short ones. Reads random
- * positions, because PostgreSQL can't sample TOAST tables.
+ * Samples the length of TOAST pieces, which no statistics have; pages can hold twice as many short
+ * ones. Reads random positions, because PostgreSQL can't sample TOAST tables.
  */
 async function readPieces(sql: Sql, parts: PartRow[]): Promise<Map<number, number | null>> {
   const worth = parts.filter(({ kind, bytes, is_locked }) => kind === 't' && bytes >= WORTH_BYTES && !is_locked);
@@ -149,7 +153,10 @@ async function readParts(sql: Sql): Promise<PartRow[]> {
       LEFT JOIN pg_index i ON i.indexrelid = part.oid LEFT JOIN pg_am m ON m.oid = p.relam`;
 }
 
-/** Columns of each table and its indexes, in order; `key` is the table's column at that place of an index, or 0. */
+/**
+ * Columns of each table and its indexes, in order; `key` is the table's column at that place of an
+ * index, or 0.
+ */
 async function readColumns(sql: Sql): Promise<ColumnRow[]> {
   return sql<ColumnRow[]>`
     WITH ${withOwnTables(sql)}, relation AS (

@@ -1,5 +1,6 @@
-// Vacuums one table: starts when there is space and no one would queue behind it, and follows it to its end.
-// The marks of the table, stored before the statement starts, show afterwards if it was done.
+// Vacuums one table: starts when there is space and no one would queue behind it, and follows it to
+// its end. The marks of the table, stored before the statement starts, show afterwards if it was
+// done.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, rounded } from '@holdfast/kit/format';
@@ -165,7 +166,9 @@ async function running(
 
 const WAITING = 'waiting for a lock';
 
-/** Stores the error code before it requests the message, because that request ends the statement. */
+/**
+ * Stores the error code before it requests the message, because that request ends the statement.
+ */
 async function failed(work: VacuumWork, statement: BegunStatement, error: string): Promise<Turned> {
   const kind = failureKind(error);
   if (kind === 'lock') return tryAgain(work, 'locked by others: no lock within 5 s.');

@@ -118,7 +118,10 @@ export async function tell(work: VacuumWork, text: string): Promise<boolean> {
 
 const ENDINGS = { failed: 'failed', interrupted: 'interrupted' } as const;
 
-/** Ends the job: every table is finished, or nothing more is started. `error`: a reason beyond single tables. */
+/**
+ * Ends the job: every table is finished, or nothing more is started. `error`: a reason beyond
+ * single tables.
+ */
 export async function end(work: VacuumWork, state?: keyof typeof ENDINGS, error?: string): Promise<Step> {
   const { deps, job, input, memory } = work;
   const unfinished = memory.tables.filter((table) => table.state !== 'done');

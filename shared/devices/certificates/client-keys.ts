@@ -66,7 +66,9 @@ function bareHash(hash: string): string {
   return hash.replaceAll(':', '').toLowerCase();
 }
 
-/** Says of whom the problem is; what is missing stays as it is, for whoever knows what that means. */
+/**
+ * Says of whom the problem is; what is missing stays as it is, for whoever knows what that means.
+ */
 async function reported<T>(subject: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -11,9 +11,9 @@ const VERSION = 20;
 const [LOCAL_HEADER, DIRECTORY_HEADER, DIRECTORY_END] = [0x04034b50, 0x02014b50, 0x06054b50];
 
 /**
- * Writes zip files without compression: what goes into a data package is small, or encrypted. A library for it would cost the
- * management process nine megabytes from its start on.
- * Names are ASCII, with `/` between folders; the files come in their order.
+ * Writes zip files without compression: what goes into a data package is small, or encrypted. A
+ * library for it would cost the management process nine megabytes from its start on. Names are
+ * ASCII, with `/` between folders; the files come in their order.
  */
 export function storedZip(files: Readonly<Record<string, Uint8Array>>): Uint8Array<ArrayBuffer> {
   const parts: Uint8Array[] = [];
@@ -107,7 +107,10 @@ export function dataPackage(wanted: DataPackage): Uint8Array<ArrayBuffer> {
   return storedZip(flat ? content : { ...manifest, ...content });
 }
 
-/** A name that every file system and every header takes; never empty, never hidden, never another folder. */
+/**
+ * A name that every file system and every header takes; never empty, never hidden, never another
+ * folder.
+ */
 export function safeFileName(text: string): string {
   const safe = text
     .replaceAll(/[^A-Za-z0-9._-]/g, '_')

@@ -86,7 +86,10 @@ async function judged(context: DownloadContext, { shown }: FoundCertificate): Pr
   return { revocation_list: 'not on it' };
 }
 
-/** The rule of the specification: whoever needs a certificate gets it, whatever has become of a file. */
+/**
+ * The rule of the specification: whoever needs a certificate gets it, whatever has become of a
+ * file.
+ */
 function allowWhenCrlUnreadable(error: unknown): { unreadable: string } {
   return { unreadable: messageOf(error) };
 }

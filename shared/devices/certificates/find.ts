@@ -21,8 +21,8 @@ export interface FoundCertificate {
 }
 
 /**
- * By its hash, the start of it, or the name that it was made under: of several of one name, the one that is not revoked, else
- * the newest. `not_found` when there is none.
+ * By its hash, the start of it, or the name that it was made under: of several of one name, the one
+ * that is not revoked, else the newest. `not_found` when there is none.
  */
 export async function findCertificate(deps: FindCertificateDeps, file: string): Promise<FoundCertificate> {
   const found = await bestOf(deps, await candidatesOf(deps, file));
@@ -34,8 +34,9 @@ export async function findCertificate(deps: FindCertificateDeps, file: string): 
 }
 
 /**
- * Only if it is that user's, by its record; else it is not there. Only the user's own are looked at: nothing tells another's
- * from one that nobody has, and nobody makes the core read its whole list.
+ * Only if it is that user's, by its record; else it is not there. Only the user's own are looked
+ * at: nothing tells another's from one that nobody has, and nobody makes the core read its whole
+ * list.
  */
 export async function findCertificateOf(
   deps: FindCertificateDeps,
@@ -56,8 +57,9 @@ export interface FoundOrRemembered extends FoundCertificate {
 }
 
 /**
- * The same, of everybody's or of one user's, also while the core is away: then as it is written here. What is not written
- * here may be at the core all the same: then it is `unavailable`, not `not_found`.
+ * The same, of everybody's or of one user's, also while the core is away: then as it is written
+ * here. What is not written here may be at the core all the same: then it is `unavailable`, not
+ * `not_found`.
  */
 export async function findOrRemembered(
   deps: FindCertificateDeps,
@@ -101,7 +103,10 @@ async function candidatesAmong(deps: FindCertificateDeps, file: string, of: stri
   return own.filter(({ hash }) => bare(hash).startsWith(reference.hex));
 }
 
-/** For revoking, which goes on without the provider (then nobody knows when the user expires) and without the kept keys. */
+/**
+ * For revoking, which goes on without the provider (then nobody knows when the user expires) and
+ * without the kept keys.
+ */
 export function anyUser({
   core,
   certificateStore,
@@ -123,7 +128,10 @@ export function anyUser({
   return { core, certificateStore, clientKeys: { kept }, identity: { accounts: { named } }, now };
 }
 
-/** Of one user in whatever case the name is given: a release finds it in the spelling of the account alone. */
+/**
+ * Of one user in whatever case the name is given: a release finds it in the spelling of the account
+ * alone.
+ */
 export async function certificatesNamed(
   { core, identity }: Pick<FindCertificateDeps, 'core' | 'identity'>,
   username: string,
@@ -169,7 +177,9 @@ function bare(hash: string): string {
   return hash.replaceAll(':', '').toLowerCase();
 }
 
-/** How a certificate is shown right after it was revoked, also when the core has gone away since. */
+/**
+ * How a certificate is shown right after it was revoked, also when the core has gone away since.
+ */
 export async function viewAfterRevocation(
   deps: FindCertificateDeps,
   before: CertificateView,

@@ -47,8 +47,9 @@ export interface IssuedCertificate extends CertificateView {
 }
 
 /**
- * `invalid` for whoever cannot have one, `conflict` for a name that is taken, for an account that is closed, and for
- * whoever has issued enough to oneself; `forbidden` as for every change of a person.
+ * `invalid` for whoever cannot have one, `conflict` for a name that is taken, for an account that
+ * is closed, and for whoever has issued enough to oneself; `forbidden` as for every change of a
+ * person.
  */
 export async function issueCertificate(context: IssueContext, wanted: WantedCertificate): Promise<IssuedCertificate> {
   const { deps } = context;

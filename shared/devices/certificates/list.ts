@@ -19,7 +19,10 @@ export interface CertificateQuery extends Paging {
   username?: string | undefined;
   /** Default: all. */
   states?: ReadonlySet<ListedState> | undefined;
-  /** A part of the name of the user, of what the device calls itself, of the serial number or the hash; in any case. */
+  /**
+   * A part of the name of the user, of what the device calls itself, of the serial number or the
+   * hash; in any case.
+   */
   search?: string | undefined;
   /** Default: by user, newest first. `ends`: what ends first comes first. */
   order?: 'user' | 'ends' | undefined;

@@ -60,8 +60,8 @@ export async function recordedCertificate(
 }
 
 /**
- * It is signed, and must not be anybody's. False when that could not be noted: then its key stays, because it may be in the
- * book, and whoever finishes what was begun looks.
+ * It is signed, and must not be anybody's. False when that could not be noted: then its key stays,
+ * because it may be in the book, and whoever finishes what was begun looks.
  */
 export async function abandonCertificate(
   { clientKeys, certificateStore, now }: Pick<MakeCertificateDeps, 'clientKeys' | 'certificateStore' | 'now'>,

@@ -9,7 +9,10 @@ import type { CertificateStore, MadeCertificate, Revocation } from '../port.ts';
 import { type CertificateView, toCertificateView } from './view.ts';
 import { isUnavailable, orAsWritten, withProblem } from './while-core-is-unavailable.ts';
 
-/** The certificates of people: asked of the core one user at a time, over connections that it keeps, as many at once as it has. */
+/**
+ * The certificates of people: asked of the core one user at a time, over connections that it keeps,
+ * as many at once as it has.
+ */
 export interface UserCertificatesDeps {
   core: Pick<Core, 'certificates'>;
   certificateStore: Pick<CertificateStore, 'made' | 'revocations'>;
@@ -84,7 +87,10 @@ export interface CertificatesOfUser {
 
 type Deps = UserCertificatesDeps & { core: Pick<Core, 'certificates' | 'certificate'> };
 
-/** None, with the reason, when what is written cannot be read either: a user can be read all the same. */
+/**
+ * None, with the reason, when what is written cannot be read either: a user can be read all the
+ * same.
+ */
 export async function certificatesOfUser(
   deps: Deps,
   owner: Pick<Account, 'username' | 'attributes'>,

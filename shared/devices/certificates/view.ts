@@ -19,7 +19,10 @@ export interface CertificateView {
   fingerprint: string;
   issued_at: string;
   expires_at: string;
-  /** When it stops to open anything: its end, that of its user, or its revocation, whichever is first. */
+  /**
+   * When it stops to open anything: its end, that of its user, or its revocation, whichever is
+   * first.
+   */
   effective_until: string;
   /** Whole days until then, rounded down; never less than 0. */
   days_left: number;
@@ -64,7 +67,9 @@ export function toCertificateView(facts: CertificateFacts, now: Date): Certifica
   };
 }
 
-/** A date at the core is no proof: without one of ours, it is on its way. What has ended needs none. */
+/**
+ * A date at the core is no proof: without one of ours, it is on its way. What has ended needs none.
+ */
 export function certificateState(
   { certificate, revocation }: Pick<CertificateFacts, 'certificate' | 'revocation'>,
   now: Date,

@@ -18,7 +18,10 @@ export interface StandIn<D> {
   problem: () => string | undefined;
 }
 
-/** The same deps with a core that answers from our own book while the other one is away; for one piece of reading. */
+/**
+ * The same deps with a core that answers from our own book while the other one is away; for one
+ * piece of reading.
+ */
 export function orAsWritten<D extends UnavailableDeps>(deps: D): StandIn<D> {
   let problem: string | undefined;
 

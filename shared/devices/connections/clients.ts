@@ -57,8 +57,8 @@ function chosen(clients: readonly ConnectedClient[], uid: string): ConnectedClie
 }
 
 /**
- * That connection, else every one that the person of the first with that uid has under it: nobody else who has chosen the same.
- * The device may come back as long as its certificate is good.
+ * That connection, else every one that the person of the first with that uid has under it: nobody
+ * else who has chosen the same. The device may come back as long as its certificate is good.
  */
 export async function disconnectClient(deps: DisconnectDeps, actor: Actor, uid: string): Promise<ConnectedClient> {
   const clients = await connectedClients(deps);
@@ -101,8 +101,8 @@ function notConnected(uid: string): AppError {
 }
 
 /**
- * Which connection a certificate has: cores name no certificate per connection, only what the device calls itself and since when
- * it is there.
+ * Which connection a certificate has: cores name no certificate per connection, only what the
+ * device calls itself and since when it is there.
  */
 export type Enrolled = Pick<CoreCertificate, 'hash' | 'clientUid' | 'issuedAt' | 'revokedAt'>;
 
@@ -110,8 +110,9 @@ export type Enrolled = Pick<CoreCertificate, 'hash' | 'clientUid' | 'issuedAt' |
 export const ROUNDED_MS = 2_000;
 
 /**
- * A connection is that of the newest certificate in force that there was when it began: a device that has enrolled again still
- * streams with the old one. `all` and `clients` are those of one user; since when is null where the core does not say it.
+ * A connection is that of the newest certificate in force that there was when it began: a device
+ * that has enrolled again still streams with the old one. `all` and `clients` are those of one
+ * user; since when is null where the core does not say it.
  */
 export function clientOfCertificate<C extends Pick<CoreClient, 'uid' | 'since'>>(
   certificate: Enrolled,
@@ -130,8 +131,9 @@ export function clientOfCertificate<C extends Pick<CoreClient, 'uid' | 'since'>>
 }
 
 /**
- * Revokes the certificate of a connected device, then ends its connection. A core names no certificate per connection: it is the one
- * that was enrolled under the uid of the device, else the only one that its user has.
+ * Revokes the certificate of a connected device, then ends its connection. A core names no
+ * certificate per connection: it is the one that was enrolled under the uid of the device, else the
+ * only one that its user has.
  */
 export interface ShutOutContext extends PeopleContext {
   deps: PeopleContext['deps'] & {
@@ -143,11 +145,16 @@ export interface ShutOutContext extends PeopleContext {
 
 export interface ShutOut {
   client: ConnectedClient;
-  /** Of its certificates; none: nobody can tell which one it has come with, and nothing was done. */
+  /**
+   * Of its certificates; none: nobody can tell which one it has come with, and nothing was done.
+   */
   revocations: Revocation[];
 }
 
-/** `not_found` when it is not connected any more; what cannot be ended at once is ended by the proof of the revocation. */
+/**
+ * `not_found` when it is not connected any more; what cannot be ended at once is ended by the proof
+ * of the revocation.
+ */
 export async function shutOutDevice(context: ShutOutContext, uid: string): Promise<ShutOut> {
   const { deps, actor } = context;
   const client = await connectedClient(deps, uid);
@@ -170,7 +177,10 @@ async function certificatesOfDevice(
   return inForce.length === 1 ? inForce : [];
 }
 
-/** Rule `leftToTheProof`: the core ends the connection by itself as a rule, and a job looks whether it has. */
+/**
+ * Rule `leftToTheProof`: the core ends the connection by itself as a rule, and a job looks whether
+ * it has.
+ */
 function leftToTheProof(error: unknown): void {
   if (!(error instanceof AppError)) throw error;
 }

@@ -14,8 +14,9 @@ import type { CertificateStore, MadeCertificate } from '../port.ts';
 const STALE_MS = 30_000;
 
 /**
- * Of a type that no device shows, for the probe's own channel alone. It is stored like any other, so that it can be found again.
- * `channel` as devices see it. All of it is our own text: nothing needs escaping.
+ * Of a type that no device shows, for the probe's own channel alone. It is stored like any other,
+ * so that it can be found again. `channel` as devices see it. All of it is our own text: nothing
+ * needs escaping.
  */
 export function probeEvent(uid: string, channel: string, now: Date): string {
   const time = now.toISOString();
@@ -204,7 +205,10 @@ async function receive({ coreDevices }: ProbeDeps, connection: string, uid: stri
     );
 }
 
-/** A table that is locked is being written to by nobody else either, and the one who holds it is shown by the module autovacuum. */
+/**
+ * A table that is locked is being written to by nobody else either, and the one who holds it is
+ * shown by the module autovacuum.
+ */
 async function findStored({ coreDatabase }: ProbeDeps, uid: string): Promise<void> {
   const until = performance.now() + STORE_WITHIN_MS;
   do {

@@ -23,8 +23,9 @@ const IDENTIFIED = / - Set client for subscription: (\S+:\d+) to (.*) \((.*?)\)(
 const REMOVED = / - Removed Subscription: (\S+:\d+)$/;
 
 /**
- * Those that reported and did not end, oldest first, by the lines of `takserver-messaging.log` (releases 4.5 to 5.7 write the
- * same). Names are the devices' own words: trust only what the list of clients then says of `connection`.
+ * Those that reported and did not end, oldest first, by the lines of `takserver-messaging.log`
+ * (releases 4.5 to 5.7 write the same). Names are the devices' own words: trust only what the list
+ * of clients then says of `connection`.
  */
 export function loggedConnections(lines: readonly string[]): LoggedConnection[] {
   const open = new Map<string, LoggedConnection>();
@@ -40,8 +41,9 @@ export function loggedConnections(lines: readonly string[]): LoggedConnection[] 
 }
 
 /**
- * A device that connects while the directory does not answer the core stays connected without a name: in no channel, in no list,
- * out of reach of a revocation. Once the directory answers again it is disconnected, once: it comes back by itself, with its name.
+ * A device that connects while the directory does not answer the core stays connected without a
+ * name: in no channel, in no list, out of reach of a revocation. Once the directory answers again
+ * it is disconnected, once: it comes back by itself, with its name.
  */
 export interface DisconnectUnlistedDeps {
   core: Pick<Core, 'clients' | 'endConnection'>;
@@ -53,7 +55,10 @@ export interface DisconnectUnlistedDeps {
 
 export interface UnlistedRun {
   disconnected: LoggedConnection[];
-  /** Nameless again although they were disconnected a short while ago: the directory does not know whom they name. */
+  /**
+   * Nameless again although they were disconnected a short while ago: the directory does not know
+   * whom they name.
+   */
   left: LoggedConnection[];
 }
 
@@ -75,7 +80,10 @@ const MOST = 100;
 
 const NONE: UnlistedRun = { disconnected: [], left: [] };
 
-/** Rejects as the core does. Without that log (the embedded core writes none and needs none) nothing is found. */
+/**
+ * Rejects as the core does. Without that log (the embedded core writes none and needs none) nothing
+ * is found.
+ */
 export async function disconnectUnlisted(
   deps: DisconnectUnlistedDeps,
   signal: AbortSignal,

@@ -26,12 +26,14 @@ const LOOK_AGAIN = 'Check again in a moment. GET /api/health/dns and GET /api/he
 
 interface Sights {
   addresses: Attempted<Addresses>;
-  /** At SERVER_ADDRESS: with our own CA, and as a phone sees it that knows the public ones alone. */
+  /**
+   * At SERVER_ADDRESS: with our own CA, and as a phone sees it that knows the public ones alone.
+   */
   own: Attempted<TlsState>;
   plain: Attempted<TlsState>;
   /**
-   * From inside of the stack: who answers devices in containers, asked by the public name, else CORE_ENROLLMENT_URL; undefined
-   * where that is the same place or unset.
+   * From inside of the stack: who answers devices in containers, asked by the public name, else
+   * CORE_ENROLLMENT_URL; undefined where that is the same place or unset.
    */
   inside: Attempted<TlsState> | undefined;
   /** The same in containers, as a phone sees it. */
@@ -66,7 +68,8 @@ export async function checkReach(deps: ReachDeps, packageHint: string): Promise<
   const place = `${host}:${port}`;
   const isHidden = !isReached(sights.own) && isReached(sights.inside) && !isLocal(sights.addresses);
   const seen = isHidden && sights.inside !== undefined ? sights.inside : sights.own;
-  // In containers the public name was asked for inside, so that the certificate is the one that phones see.
+  // In containers the public name was asked for inside, so that the certificate is the one that
+  // phones see.
   const byName = isHidden ? sights.insidePlain : undefined;
   const where = byName === undefined ? 'at CORE_ENROLLMENT_URL' : 'inside the stack';
   return [

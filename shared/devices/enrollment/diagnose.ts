@@ -172,8 +172,9 @@ function begin(fingerprint = ''): string {
 }
 
 /**
- * Rule `notTakenMeanwhile`: in turn with whoever issues and withdraws. A password that is taken back between the directory and
- * the core would count there as a wrong one of our own address, and ten of them would keep all enrollment of ours out.
+ * Rule `notTakenMeanwhile`: in turn with whoever issues and withdraws. A password that is taken
+ * back between the directory and the core would count there as a wrong one of our own address, and
+ * ten of them would keep all enrollment of ours out.
  */
 async function tryToken(
   deps: DiagnosisDeps,

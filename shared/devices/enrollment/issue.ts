@@ -30,7 +30,10 @@ export interface IssuedEnrollment {
 /** What is about to end is made anew: somebody has to scan it first. */
 const MIN_LEFT_MS = 60_000;
 
-/** `conflict` for somebody who may not sign in, `unavailable` while the CA of the core cannot be read. */
+/**
+ * `conflict` for somebody who may not sign in, `unavailable` while the CA of the core cannot be
+ * read.
+ */
 export async function issueEnrollment(context: EnrollmentContext, account: Account): Promise<IssuedEnrollment> {
   const { deps } = context;
   const { id } = account;
@@ -44,7 +47,10 @@ export async function issueEnrollment(context: EnrollmentContext, account: Accou
   });
 }
 
-/** The one that is valid, to be shown again; undefined when there is none. Nothing is made, and that it was shown is audited. */
+/**
+ * The one that is valid, to be shown again; undefined when there is none. Nothing is made, and that
+ * it was shown is audited.
+ */
 export async function readEnrollment(
   context: EnrollmentContext,
   account: Account,
@@ -150,7 +156,10 @@ async function madeFor(context: EnrollmentContext, token: EnrollmentToken): Prom
 const MAYBE_THERE =
   'An app password may still have been created. It was never shown, and is deleted within minutes once the provider answers. Then issue a new one.';
 
-/** When `work` fails, no app password and no row is left; a job sees to it where the provider may still be making one. */
+/**
+ * When `work` fails, no app password and no row is left; a job sees to it where the provider may
+ * still be making one.
+ */
 async function orNothing<T>(
   deps: EnrollmentDeps,
   { identifier }: EnrollmentToken,

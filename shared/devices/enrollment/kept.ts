@@ -17,7 +17,10 @@ export interface EnrollmentDeps extends PeopleDeps {
 }
 
 export interface KeptEnrollment {
-  /** Those whose app password is at the provider, newest first, ending when the first of both says so. */
+  /**
+   * Those whose app password is at the provider, newest first, ending when the first of both says
+   * so.
+   */
   tokens: EnrollmentToken[];
   /** Whose app password is gone, or was never made. */
   rowsAlone: EnrollmentToken[];

@@ -24,7 +24,9 @@ export interface CanaryDeps extends RevocationDeps {
   startedAt: Date;
 }
 
-/** How long a core may take until a revoked certificate is refused, and how often that is looked at. */
+/**
+ * How long a core may take until a revoked certificate is refused, and how often that is looked at.
+ */
 export interface CanaryPace {
   withinMs: number;
   pauseMs: number;
@@ -40,7 +42,10 @@ const AFTER_TRY_MS = 30_000;
 
 export type CanaryOutcome = 'passed' | 'failed' | 'not tried' | 'not due';
 
-/** True when one is due and the core can be asked: asked every few seconds, so the core itself only once a minute. */
+/**
+ * True when one is due and the core can be asked: asked every few seconds, so the core itself only
+ * once a minute.
+ */
 export async function isCanaryWanted(deps: CanaryDeps): Promise<boolean> {
   if (hasJustStarted(deps)) return false;
   const last = await deps.certificateStore.lastCanary();
@@ -67,7 +72,10 @@ function hasJustStarted({ now, startedAt }: Pick<CanaryDeps, 'now' | 'startedAt'
   return age >= 0 && age < START_MS;
 }
 
-/** None since this process began (and with it, since its configuration changed), none for a day, or one that failed. */
+/**
+ * None since this process began (and with it, since its configuration changed), none for a day, or
+ * one that failed.
+ */
 function isDue({ now, startedAt }: Pick<CanaryDeps, 'now' | 'startedAt'>, last: CanaryRun | undefined): boolean {
   if (last === undefined) return true;
   const at = Date.parse(last.at);
@@ -91,7 +99,10 @@ async function wasTriedJustNow({ audit, now }: CanaryDeps): Promise<boolean> {
   return newest?.result === 'unknown' && now().getTime() - Date.parse(newest.at) < AFTER_TRY_MS;
 }
 
-/** Whatever was seen is recorded; what could not be tried, because something is away or missing, says nothing and is not. */
+/**
+ * Whatever was seen is recorded; what could not be tried, because something is away or missing,
+ * says nothing and is not.
+ */
 async function runCanary(deps: CanaryDeps, coreStartedAt: string | null, pace: CanaryPace): Promise<CanaryOutcome> {
   const seen = await seenBy(deps, pace);
   if (seen === undefined) return 'not tried';
@@ -133,7 +144,10 @@ class CanaryFailed extends AppError {}
 /** The core answered and did not sign. */
 class NotSigned extends CanaryFailed {}
 
-/** Rejects with `unavailable` when it cannot be said: whatever a call fails with, the outcome is unknown. */
+/**
+ * Rejects with `unavailable` when it cannot be said: whatever a call fails with, the outcome is
+ * unknown.
+ */
 async function triedCanary(deps: CanaryDeps, account: Account, pace: CanaryPace): Promise<string | undefined> {
   try {
     return await tryCanary(deps, account, pace);
@@ -169,7 +183,10 @@ async function tryCanary(deps: CanaryDeps, account: Account, pace: CanaryPace): 
   }
 }
 
-/** A core that answers wrongly cannot sign; one that does not answer, or refuses the one-off password, says nothing of it. */
+/**
+ * A core that answers wrongly cannot sign; one that does not answer, or refuses the one-off
+ * password, says nothing of it.
+ */
 function signingSeen({ coreEnrollment }: CanaryDeps): Pick<CoreEnrollment, 'enroll'> {
   return {
     async enroll(order) {
@@ -192,7 +209,10 @@ async function connected({ coreDevices }: CanaryDeps, hash: string, { pauseMs }:
   }
 }
 
-/** Why it stays in force at a core that answers; undefined when it is revoked. Rejects when nothing was seen. */
+/**
+ * Why it stays in force at a core that answers; undefined when it is revoked. Rejects when nothing
+ * was seen.
+ */
 async function notRevoked(deps: CanaryDeps, hash: string): Promise<string | undefined> {
   try {
     await revokeAtCore(deps, hash);

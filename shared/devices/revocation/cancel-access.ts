@@ -17,14 +17,18 @@ export interface CancellationDeps extends RevocationDeps {
 
 /** Whoever waits for a deactivation does not wait longer for the core. */
 const WITHIN_MS = 8_000;
-/** An enrollment that was under way when somebody was put out has ended by then: an order is looked at once more. */
+/**
+ * An enrollment that was under way when somebody was put out has ended by then: an order is looked
+ * at once more.
+ */
 const STANDS_MS = 10_000;
 /** At most so much the clocks of Holdfast and of the core may differ. */
 const CLOCKS_DIFFER_MS = 60_000;
 
 /**
- * Resolves when everything that the user has is ordered to be revoked, and revoked as far as the core does it within some
- * seconds. Rejects only when our own database is away. To be called when nothing lets the user enroll any more.
+ * Resolves when everything that the user has is ordered to be revoked, and revoked as far as the
+ * core does it within some seconds. Rejects only when our own database is away. To be called when
+ * nothing lets the user enroll any more.
  */
 export async function revokeCertificatesOf(
   deps: CancellationDeps,
@@ -62,7 +66,8 @@ async function within(ms: number, work: Promise<void>, late: AbortController): P
 async function tryNow(deps: CancellationDeps, order: RevocationOrder, signal: AbortSignal): Promise<void> {
   const { username } = order;
   try {
-    // The whole list may be long, and whoever waits does not wait for it: the order stays open, and the job reads it.
+    // The whole list may be long, and whoever waits does not wait for it: the order stays open, and
+    // the job reads it.
     await carryOutOrder(deps, order, await listOf(deps, username), signal);
     const revocations = await deps.certificateStore.revocations([username]);
     await proveRevocations(
@@ -75,7 +80,10 @@ async function tryNow(deps: CancellationDeps, order: RevocationOrder, signal: Ab
   }
 }
 
-/** Every order; one that cannot be carried out does not keep the others from it. Resolves with how many are open still. */
+/**
+ * Every order; one that cannot be carried out does not keep the others from it. Resolves with how
+ * many are open still.
+ */
 export async function carryOutOrders(deps: CancellationDeps, signal: AbortSignal): Promise<number> {
   const orders = await deps.certificateStore.orders();
   if (orders.length === 0) return 0;
@@ -115,14 +123,18 @@ async function wholeList(
   }
 }
 
-/** Better than nothing: whoever enrolls until the whole list is too long to be read keeps nobody's certificates in force. */
+/**
+ * Better than nothing: whoever enrolls until the whole list is too long to be read keeps nobody's
+ * certificates in force.
+ */
 async function listOf({ core }: CancellationDeps, username: string): Promise<Listed> {
   return { found: await core.certificates(username), isWhole: false };
 }
 
 /**
- * Notes what the order means of all that the core has: a phone may have written the name in another case, and of one name a
- * release finds the exact spelling alone. Resolves with whether it is closed.
+ * Notes what the order means of all that the core has: a phone may have written the name in another
+ * case, and of one name a release finds the exact spelling alone. Resolves with whether it is
+ * closed.
  */
 async function carryOutOrder(
   deps: CancellationDeps,

@@ -20,7 +20,10 @@ export const CONCURRENCY = 8;
 /** What the core may need until its list is written and its streams have ended. */
 const GRACE_MS = 60_000;
 
-/** Why it is not proven. `seen`: something was seen that must not be; else it is merely not yet so, or not known. */
+/**
+ * Why it is not proven. `seen`: something was seen that must not be; else it is merely not yet so,
+ * or not known.
+ */
 interface Doubt {
   seen: boolean;
   says: string;
@@ -64,7 +67,9 @@ function judgement(streams: Revocation['streams'], doubts: readonly Doubt[]): Ju
   return { state: seen.length > 0 ? 'revocation_failed' : 'revoking', problem, streams };
 }
 
-/** True when the core has had its time. What is gone from its table will not be worked at any more. */
+/**
+ * True when the core has had its time. What is gone from its table will not be worked at any more.
+ */
 function isLate({ certificate }: RevocationState, now: Date): boolean {
   const since = certificate?.revokedAt ?? null;
   return since === null || now.getTime() - Date.parse(since) >= GRACE_MS;
@@ -95,7 +100,10 @@ interface Streams {
   doubts: Doubt[];
 }
 
-/** By hash. A core names no certificate per stream: they say something only when the user has no other certificate in force. */
+/**
+ * By hash. A core names no certificate per stream: they say something only when the user has no
+ * other certificate in force.
+ */
 async function streamsOf(deps: RevocationDeps, statuses: readonly RevocationState[]): Promise<Map<string, Streams>> {
   const users = new Map(statuses.map(({ revocation: { username } }) => [nameKey(username), username]));
   const connected = await textOf(() => deps.core.clients());
@@ -112,7 +120,10 @@ async function streamsOf(deps: RevocationDeps, statuses: readonly RevocationStat
   );
 }
 
-/** A core finds certificates in the spelling of the name alone; a phone that is connected says how it has written its own. */
+/**
+ * A core finds certificates in the spelling of the name alone; a phone that is connected says how
+ * it has written its own.
+ */
 async function certificatesInAnyCase(
   { core }: RevocationDeps,
   username: string,

@@ -118,7 +118,9 @@ async function lookAt({ core }: RevocationDeps, revocation: Revocation): Promise
   }
 }
 
-/** It with its date, or how it stands without one; undefined when it is not to be tried just now. */
+/**
+ * It with its date, or how it stands without one; undefined when it is not to be tried just now.
+ */
 async function revokedOf(
   deps: RevocationDeps,
   revocation: Revocation,
@@ -151,8 +153,8 @@ export function notRevoked(error: unknown): Judgement {
 }
 
 /**
- * What the core has refused for a minute is asked of it once a minute: each time stands in the audit log. So is what is gone:
- * each look at it may read everything that the core has.
+ * What the core has refused for a minute is asked of it once a minute: each time stands in the
+ * audit log. So is what is gone: each look at it may read everything that the core has.
  */
 function isForLater({ wantedAt, checkedAt, problem }: Revocation, because: string, now: Date): boolean {
   const since = (iso: string): number => now.getTime() - Date.parse(iso);
@@ -176,7 +178,10 @@ async function settleAll(
   return settled;
 }
 
-/** The key goes when it can open nothing any more, and not before: it is what the handshake is tried with. */
+/**
+ * The key goes when it can open nothing any more, and not before: it is what the handshake is tried
+ * with.
+ */
 export async function settleOne(
   deps: RevocationDeps,
   before: Revocation,
@@ -204,10 +209,16 @@ async function forgetKey({ clientKeys, log }: RevocationDeps, hash: string): Pro
   }
 }
 
-/** Finds what was revoked past Holdfast, so that it is proven as well, and keys of revoked certificates that were left behind. */
+/**
+ * Finds what was revoked past Holdfast, so that it is proven as well, and keys of revoked
+ * certificates that were left behind.
+ */
 export type FindRevocationsDeps = RevocationDeps & { core: Pick<Core, 'revokedCertificates'> };
 
-/** Notes what has a date at the core and is not in the book; resolves with their number. Rejects as the core does. */
+/**
+ * Notes what has a date at the core and is not in the book; resolves with their number. Rejects as
+ * the core does.
+ */
 export async function findRevocations(deps: FindRevocationsDeps): Promise<number> {
   const revoked = await deps.core.revokedCertificates();
   const now = deps.now();
@@ -220,7 +231,9 @@ export async function findRevocations(deps: FindRevocationsDeps): Promise<number
   return found.length;
 }
 
-/** Of revocations that were proven within a day; resolves with the number of keys that were removed. */
+/**
+ * Of revocations that were proven within a day; resolves with the number of keys that were removed.
+ */
 export async function removeLeftKeys({ certificateStore, clientKeys, now }: RevocationDeps): Promise<number> {
   const proven = await certificateStore.provenSince(new Date(now().getTime() - DAY_MS).toISOString());
   const left = proven.length === 0 ? [] : await clientKeys.kept(proven);

@@ -11,8 +11,8 @@ import { isOwnCertificate } from '../rules.ts';
 import { noteAsRevoking, notRevoked, proveRevocations, revocationDetail, revokeAtCore, settleOne } from './prove.ts';
 
 /**
- * Resolves with the revocation as it stands: a core that is away leaves it `revoking`. `conflict` for the certificate that
- * Holdfast itself uses; `unavailable` when it could not even be noted.
+ * Resolves with the revocation as it stands: a core that is away leaves it `revoking`. `conflict`
+ * for the certificate that Holdfast itself uses; `unavailable` when it could not even be noted.
  */
 export async function revokeCertificate(context: PeopleContext, certificate: CoreCertificate): Promise<Revocation> {
   const { deps, actor } = context;
@@ -53,7 +53,10 @@ function mustNotBeOwn(certificate: CoreCertificate): void {
   );
 }
 
-/** The provider is asked only where its answer matters: it may be away when a certificate must be revoked. */
+/**
+ * The provider is asked only where its answer matters: it may be away when a certificate must be
+ * revoked.
+ */
 async function mustBeAllowedFor(context: PeopleContext, username: string): Promise<void> {
   const { by } = context.principal ?? {};
   if (by?.kind !== 'token' || by.scope !== 'users') return;

@@ -17,7 +17,9 @@ import {
 import { type Fact, type Finding, limitsOf } from '../evaluate.ts';
 import { AS_SUPERUSER, healthModule } from '../module.ts';
 
-/** A younger transaction is ordinary work, unless a vacuum ran after it began and had to leave rows. */
+/**
+ * A younger transaction is ordinary work, unless a vacuum ran after it began and had to leave rows.
+ */
 const LONG_SECONDS = 60;
 const MAX_NAME = 60;
 
@@ -135,7 +137,9 @@ interface AutovacuumData {
 
 const NO_ORIGINS: Readonly<Record<string, SettingOrigin>> = {};
 
-/** Far above what autovacuum should allow, and far below the two billion at which the server stops. */
+/**
+ * Far above what autovacuum should allow, and far below the two billion at which the server stops.
+ */
 const OLD_TRANSACTIONS = 1_000_000_000;
 
 export const autovacuum = healthModule<AutovacuumData>({

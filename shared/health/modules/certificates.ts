@@ -1,5 +1,5 @@
-// Checks the expiry of the CA, server, service, device and user certificates, the revocation list, and that every
-// revocation is proven.
+// Checks the expiry of the CA, server, service, device and user certificates, the revocation list,
+// and that every revocation is proven.
 
 import { counted } from '@holdfast/kit/format';
 import { HOUR_MS } from '@holdfast/kit/time';
@@ -57,7 +57,9 @@ interface CertificatesData {
   measured_at: string;
 }
 
-/** The core renews the list every day for a week: with less time left, renewal has failed for days. */
+/**
+ * The core renews the list every day for a week: with less time left, renewal has failed for days.
+ */
 const LIST_WARNING_HOURS = 48;
 const LIST = 'ca.crl, the revocation list,';
 

@@ -1,4 +1,5 @@
-// Checks if settings or thresholds were changed in their files since the start; they need a restart.
+// Checks if settings or thresholds were changed in their files since the start; they need a
+// restart.
 
 import { healthModule } from '../module.ts';
 

@@ -1,4 +1,5 @@
-// Checks the state and health of each container, as the runtime reports them; skipped without a runtime.
+// Checks the state and health of each container, as the runtime reports them; skipped without a
+// runtime.
 
 import { counted } from '@holdfast/kit/format';
 import type { Container } from '../../host/port.ts';

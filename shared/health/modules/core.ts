@@ -1,4 +1,5 @@
-// Checks that the core answers on its API, enrollment and streaming ports, and how much memory it uses.
+// Checks that the core answers on its API, enrollment and streaming ports, and how much memory it
+// uses.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, percentageOf, rounded } from '@holdfast/kit/format';

@@ -1,4 +1,5 @@
-// Checks settings of the core's database that lose data or stop writes, each with the command that resets it.
+// Checks settings of the core's database that lose data or stop writes, each with the command that
+// resets it.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, formatUtc } from '@holdfast/kit/format';

@@ -25,8 +25,8 @@ import type { Monitored } from '../monitored.ts';
 import { readVolume, settingFindings, type VolumeData, volumeFindings, walFindings } from './database-server.ts';
 
 /**
- * Growth data of the module `database`: pace, forecast, senders, growing tables and a suggested retention.
- * It is cached, in part for an hour, so a live request rarely has to compute it.
+ * Growth data of the module `database`: pace, forecast, senders, growing tables and a suggested
+ * retention. It is cached, in part for an hour, so a live request rarely has to compute it.
  */
 export interface DatabaseGrowth extends Omit<GrowthFigures, 'basis' | 'samples_since' | 'reason'> {
   growth_basis: GrowthFigures['basis'];

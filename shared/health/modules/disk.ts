@@ -19,13 +19,20 @@ import { type Finding, limitsOf } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
 import type { Monitored } from '../monitored.ts';
 
-/** The forecast of one file system: by days in the long run, or by the pace of the last minutes for the database's. */
+/**
+ * The forecast of one file system: by days in the long run, or by the pace of the last minutes for
+ * the database's.
+ */
 export interface MountGrowth extends GrowthFigures {
   /** When it will be full, in words; null if there is no date. */
   full_in: string | null;
-  /** What fills it and which retention would help; null if it is not the database's, or not urgent. */
+  /**
+   * What fills it and which retention would help; null if it is not the database's, or not urgent.
+   */
   filled_by: string | null;
-  /** True if the current retention keeps the database below the warning, however fast it grows now. */
+  /**
+   * True if the current retention keeps the database below the warning, however fast it grows now.
+   */
   held_by_retention: boolean;
 }
 

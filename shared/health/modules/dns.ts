@@ -1,6 +1,6 @@
-// Checks that the public names resolve to this machine.
-// In a container its own interfaces don't help: there, a name is proven by the certificate at its address, which must be
-// that of our own proxy.
+// Checks that the public names resolve to this machine. In a container its own interfaces don't
+// help: there, a name is proven by the certificate at its address, which must be that of our own
+// proxy.
 
 import { normalAddress } from '@holdfast/kit/addresses';
 import { counted } from '@holdfast/kit/format';

@@ -1,5 +1,6 @@
-// Checks that people can sign in: the provider accepts our API token, and in both bases of the directory a real bind and
-// a search find a group that must be there. A directory that answers but is empty is as bad as none.
+// Checks that people can sign in: the provider accepts our API token, and in both bases of the
+// directory a real bind and a search find a group that must be there. A directory that answers but
+// is empty is as bad as none.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Directory, DirectoryBase } from '@holdfast/kit/directory';
@@ -20,7 +21,10 @@ interface IdentityData {
   provider_version: string | null;
   api_error: string | null;
   bases: BaseState[];
-  /** Devices that connected while the directory was unavailable, and were disconnected for it in the last hour. */
+  /**
+   * Devices that connected while the directory was unavailable, and were disconnected for it in the
+   * last hour.
+   */
   disconnected: Unlisted[];
   disconnected_at: string | null;
   /** Devices still connected without a name. */

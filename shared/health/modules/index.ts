@@ -1,4 +1,5 @@
-// The table of the health modules. To add one: a file beside this one, a line here, its figures in the thresholds.
+// The table of the health modules. To add one: a file beside this one, a line here, its figures in
+// the thresholds.
 
 import type { HealthModule } from '../module.ts';
 import { alerts } from './alerts.ts';

@@ -1,5 +1,5 @@
-// Finds issued certificates of users, devices and programs that expire soon.
-// Counts only those still in use: not revoked, not replaced by a newer one of the same device, not expired long ago.
+// Finds issued certificates of users, devices and programs that expire soon. Counts only those
+// still in use: not revoked, not replaced by a newer one of the same device, not expired long ago.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
@@ -89,7 +89,10 @@ export function daysUntil(end: string, now: Date): number {
   return Math.floor((Date.parse(end) - now.getTime()) / DAY_MS);
 }
 
-/** Judges the days left against the limits of the module; null counts as no figure, which is never ok. */
+/**
+ * Judges the days left against the limits of the module; null counts as no figure, which is never
+ * ok.
+ */
 export function certificateEnds(subject: string, daysLeft: number | null, thresholds: ModuleThresholds): Finding {
   return {
     kind: 'figure',

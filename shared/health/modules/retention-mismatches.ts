@@ -1,5 +1,5 @@
-// Compares the core's retention values with the variables and its files, and finds values that look like the other unit:
-// days read as seconds delete nearly everything.
+// Compares the core's retention values with the variables and its files, and finds values that look
+// like the other unit: days read as seconds delete nearly everything.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { CronDialect, Schedules } from '@holdfast/kit/cron';
@@ -64,7 +64,10 @@ export function againstVariables(
   return found;
 }
 
-/** Mismatches with the files: one changed after the start of the core applies only from its next start. */
+/**
+ * Mismatches with the files: one changed after the start of the core applies only from its next
+ * start.
+ */
 export function againstFiles(
   { raw, schedule }: InForceAtCore,
   files: RetentionFileContents,
@@ -170,7 +173,9 @@ export interface Seen {
   files: Files;
 }
 
-/** Reads mismatches with files twice: a change reaches memory and file at slightly different times. */
+/**
+ * Reads mismatches with files twice: a change reaches memory and file at slightly different times.
+ */
 export async function mismatchesOf(
   monitored: Monitored,
   seen: Seen & { runs: SeenRuns },

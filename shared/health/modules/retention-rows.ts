@@ -1,5 +1,5 @@
-// Checks the core's tables for rows that the last run should have deleted, the size of the first run, and rows that would
-// make the run of a release fail.
+// Checks the core's tables for rows that the last run should have deleted, the size of the first
+// run, and rows that would make the run of a release fail.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatUtc } from '@holdfast/kit/format';
@@ -81,7 +81,10 @@ const CLOCKS_MS = 60_000;
 /** Without missions: a release deletes only those that its own account can see. */
 const OF_LOGGED_RUN: readonly Retained[] = ['cot', 'geochat', 'files'];
 
-/** The limits of a finished run, for types that had days then and have them now; undefined if not to be checked. */
+/**
+ * The limits of a finished run, for types that had days then and have them now; undefined if not to
+ * be checked.
+ */
 export function limitsToCheck(
   run: RetentionRun,
   policy: RetentionPolicy,

@@ -119,8 +119,8 @@ function warning(says: string): Finding {
 }
 
 /**
- * Retention runs that were due but did not start. A scheduled time is covered by a run that started after it, or by one
- * that was running at that time.
+ * Retention runs that were due but did not start. A scheduled time is covered by a run that started
+ * after it, or by one that was running at that time.
  */
 export interface Overdue {
   runs: number;
@@ -147,7 +147,10 @@ export function overdueRuns(schedules: Pick<Schedules, 'next'>, timetable: Timet
   return { runs: late.length, since: late[0]?.toISOString() ?? null };
 }
 
-/** The time until which the schedule is covered; a policy in force since `inForceSince` demands nothing before that. */
+/**
+ * The time until which the schedule is covered; a policy in force since `inForceSince` demands
+ * nothing before that.
+ */
 export function madeGoodUntil(inForceSince: string, last: RetentionRun | undefined): Date {
   const ran = last === undefined ? [] : [last.startedAt, ...(last.state === 'done' ? [last.finishedAt] : [])];
   const times = [inForceSince, ...ran].flatMap((at) => (at === null ? [] : [Date.parse(at)]));

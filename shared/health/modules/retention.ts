@@ -1,5 +1,5 @@
-// Checks retention: the policy and schedule in force, the runs and the rows they left, and the unit that the core counts.
-// Without days nothing is deleted, and nothing is checked.
+// Checks retention: the policy and schedule in force, the runs and the rows they left, and the unit
+// that the core counts. Without days nothing is deleted, and nothing is checked.
 
 import { formatUtc } from '@holdfast/kit/format';
 import {

@@ -49,7 +49,10 @@ export const time = healthModule<{ worst_offset_seconds: number; clocks: ClockOf
   },
 });
 
-/** Compares with the midpoint between request and answer; an offset within the clock's resolution does not count. */
+/**
+ * Compares with the midpoint between request and answer; an offset within the clock's resolution
+ * does not count.
+ */
 async function compare({ name, readMs, resolutionMs }: ClockSource, now: () => Date): Promise<ClockOffset> {
   const requested = now().getTime();
   const theirs = await readMs();

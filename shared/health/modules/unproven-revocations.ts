@@ -1,4 +1,5 @@
-// Finds requested revocations that are not proven yet, and checks the canary: a core must reject revoked certificates.
+// Finds requested revocations that are not proven yet, and checks the canary: a core must reject
+// revoked certificates.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';

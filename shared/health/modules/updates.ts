@@ -1,4 +1,5 @@
-// Checks for newer releases of PostgreSQL and Node.js. Stays OK without network or when the check is off.
+// Checks for newer releases of PostgreSQL and Node.js. Stays OK without network or when the check
+// is off.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { compareVersions } from '@holdfast/kit/release';

@@ -116,7 +116,9 @@ async function countBefore(
   return before(orders.find((order) => isSorted(beginning, order)) ?? orders[0] ?? byBytes);
 }
 
-/** Bytes, letters without case, and the collations of languages, which may pass over punctuation. */
+/**
+ * Bytes, letters without case, and the collations of languages, which may pass over punctuation.
+ */
 function ordersOfProviders(): Compare[] {
   const language = new Intl.Collator('en');
   const lettersFirst = new Intl.Collator('en', { ignorePunctuation: true });

@@ -174,7 +174,9 @@ export const tokenKey = heldTo<TokenView>()(z.object({ key: z.string().min(1) })
 const self = heldTo<UserSelf>()(z.object({ username: z.string(), is_superuser: z.boolean() }));
 export const session = heldTo<SessionUser>()(z.object({ user: self }));
 
-/** The embedded provider names itself in `build_hash`; authentik leaves it empty or gives a commit. */
+/**
+ * The embedded provider names itself in `build_hash`; authentik leaves it empty or gives a commit.
+ */
 export const versions = heldTo<Version>()(
   z.object({ version_current: z.string().min(1), build_hash: z.string().optional() }),
 );

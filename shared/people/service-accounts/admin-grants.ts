@@ -1,5 +1,6 @@
-// Asks for the right of the core's admin API, and asks to take it away: files in a spool directory, each there whole or not
-// at all. A name becomes part of a path only when it can be that of a service account.
+// Asks for the right of the core's admin API, and asks to take it away: files in a spool directory,
+// each there whole or not at all. A name becomes part of a path only when it can be that of a
+// service account.
 
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';

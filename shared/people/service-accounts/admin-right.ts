@@ -17,8 +17,9 @@ const WITHIN_MS = 10_000;
 export class AdminRightPending extends AppError {}
 
 /**
- * Resolves when the core lets that certificate do what administrators do; rejects with AdminRightPending (`upstream`) when that was
- * not seen in time. Its key must be kept. The user manager of a release alone takes 4 s.
+ * Resolves when the core lets that certificate do what administrators do; rejects with
+ * AdminRightPending (`upstream`) when that was not seen in time. Its key must be kept. The user
+ * manager of a release alone takes 4 s.
  */
 export async function giveAdminRight(
   { adminGrants, coreDevices }: AdminRightDeps,
@@ -42,7 +43,9 @@ interface Unseen {
 const NO_ANSWER: Unseen = { why: 'the core did not answer' };
 const NOT_GIVEN: Unseen = { why: "check the core's log for a refusal" };
 
-/** Resolves in time with what the last look that ended has seen instead, however long each takes. */
+/**
+ * Resolves in time with what the last look that ended has seen instead, however long each takes.
+ */
 async function untilSeen(
   roles: () => Promise<readonly string[] | undefined>,
   withinMs: number,

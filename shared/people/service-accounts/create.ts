@@ -1,5 +1,5 @@
-// Makes a service account with its channels and its one certificate, or nothing at all. One that was deleted is brought back
-// under its name, with a new certificate.
+// Makes a service account with its channels and its one certificate, or nothing at all. One that
+// was deleted is brought back under its name, with a new certificate.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
 import { KIND, kindOf, nameKey, readServiceName, type ServiceKind } from '@holdfast/kit/names';
@@ -32,8 +32,9 @@ export interface NewServiceAccount {
 }
 
 /**
- * `p12`: the only copy of the key, where keys are not kept; Base64. `admin_right`, of the kind admin: `pending` while the core was
- * asked for it and was not seen to give it; a job finishes that.
+ * `p12`: the only copy of the key, where keys are not kept; Base64. `admin_right`, of the kind
+ * admin: `pending` while the core was asked for it and was not seen to give it; a job finishes
+ * that.
  */
 export type CreatedServiceAccount = ServiceAccountView & { p12?: string; admin_right?: 'given' | 'pending' };
 
@@ -56,7 +57,10 @@ interface Wanted {
   keep: boolean;
 }
 
-/** `invalid` for a forbidden name and an unknown group, `conflict` for a name that is taken, `forbidden` as of the token. */
+/**
+ * `invalid` for a forbidden name and an unknown group, `conflict` for a name that is taken,
+ * `forbidden` as of the token.
+ */
 export async function createServiceAccount(
   context: ServiceAccountContext,
   { name, kind, groups = [] }: NewServiceAccount,
@@ -80,7 +84,10 @@ export async function createServiceAccount(
   });
 }
 
-/** A deactivated service account of that name; `conflict` when anybody else has it, or a certificate of it still stands. */
+/**
+ * A deactivated service account of that name; `conflict` when anybody else has it, or a certificate
+ * of it still stands.
+ */
 async function formerAccount(deps: ServiceAccountDeps, username: string): Promise<Account | undefined> {
   const found = await deps.identity.accounts.named(username);
   if (found !== undefined && (found.isActive || found.kind !== 'service'))
@@ -155,7 +162,10 @@ interface Certified {
   key: KeptKey;
 }
 
-/** To see that the right is given needs a key that is kept: where keys are not, it goes again afterwards. */
+/**
+ * To see that the right is given needs a key that is kept: where keys are not, it goes again
+ * afterwards.
+ */
 async function certify(deps: ServiceAccountDeps, account: Account, { kind, keep }: Wanted): Promise<Certified> {
   const { username } = account;
   return makeCertificate(deps, account, { name: '', clientUid: username, keep: keep || kind === 'admin' });
@@ -210,7 +220,10 @@ async function undone(
   throw new AppError(error.code, `${error.message.replace(/\.$/, '')}. Nothing was created.`, { cause: error });
 }
 
-/** Deactivates the account, so that everything that was enrolled under its name is revoked; a new one is deleted. */
+/**
+ * Deactivates the account, so that everything that was enrolled under its name is revoked; a new
+ * one is deleted.
+ */
 export async function takeBack(
   deps: ServiceAccountDeps,
   account: Account,

@@ -1,5 +1,6 @@
-// Finishes what a process had begun with a service account when it died: one that has its certificate is completed, one whose
-// key nobody has is taken away again, and one that was being deleted is.
+// Finishes what a process had begun with a service account when it died: one that has its
+// certificate is completed, one whose key nobody has is taken away again, and one that was being
+// deleted is.
 
 import { z } from 'zod';
 import { nameKey, SERVICE_KINDS } from '@holdfast/kit/names';
@@ -44,7 +45,8 @@ async function finishServiceAccount(
   detail: unknown,
 ): Promise<Conclusion> {
   return oneAtATime(deps, intent.target, async () => {
-    // What came later did the same to the end, or was let through because nothing of the former account stood any more.
+    // What came later did the same to the end, or was let through because nothing of the former
+    // account stood any more.
     if (intent.later.some(({ action }) => action === CREATE || action === DELETE))
       return { result: 'unknown', detail: { reason: 'it was created or deleted again before this could be finished' } };
     return intent.action === CREATE ? finishCreate(deps, intent, detail) : finishDelete(deps, intent, detail);

@@ -1,5 +1,6 @@
-// Sees to the certificates of the stack's own service accounts: each has exactly one, with its key, of the CA in force, and
-// with time left. The key stays here whatever KEEP_CLIENT_KEYS says: nobody else has it.
+// Sees to the certificates of the stack's own service accounts: each has exactly one, with its key,
+// of the CA in force, and with time left. The key stays here whatever KEEP_CLIENT_KEYS says: nobody
+// else has it.
 
 import { FLOWS_ACCOUNT, PROBE_ACCOUNT } from '@holdfast/kit/names';
 import { DAY_MS } from '@holdfast/kit/time';
@@ -28,7 +29,10 @@ const ACCOUNTS = [FLOWS_ACCOUNT, PROBE_ACCOUNT];
 const ACTOR = { username: 'keep-service-certificates', address: '', requestId: '' };
 const MIN_MS = 31 * DAY_MS;
 
-/** Names those that got a new one. One that fails holds the other up no longer than it takes; then it rejects. */
+/**
+ * Names those that got a new one. One that fails holds the other up no longer than it takes; then
+ * it rejects.
+ */
 export async function keepServiceCertificates(deps: ServiceCertificateDeps): Promise<{ made: string[] }> {
   const made: string[] = [];
   const failures: unknown[] = [];

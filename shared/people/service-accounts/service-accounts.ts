@@ -51,7 +51,10 @@ export interface ServiceAccountView {
 
 const PAGE_SIZE = 200;
 
-/** A page of them by username; the canary is left out. `count` is of all. While the core is away, as it is written here. */
+/**
+ * A page of them by username; the canary is left out. `count` is of all. While the core is away, as
+ * it is written here.
+ */
 export async function listServiceAccounts(
   deps: ServiceAccountDeps,
   { page, pageSize }: { page: number; pageSize: number },
@@ -115,7 +118,10 @@ export function toServiceAccountView(
   };
 }
 
-/** The newest that stands, else the newest; those that a device enrolled under the name are none of it. */
+/**
+ * The newest that stands, else the newest; those that a device enrolled under the name are none of
+ * it.
+ */
 export function theOne(username: string, certificates: readonly CertificateView[]): CertificateView | undefined {
   const own = certificates.filter(({ file }) => nameKey(file) === nameKey(`${username}.p12`));
   return own.find(({ state }) => state === 'active' || state === 'expired') ?? own[0];

@@ -1,4 +1,5 @@
-// The migrations of our own database, in order. To add one: a new file, a line here; never change an old one.
+// The migrations of our own database, in order. To add one: a new file, a line here; never change
+// an old one.
 
 import type { Migration } from '@holdfast/kit/migrate';
 import stackStart from './0001-stack-start.sql';

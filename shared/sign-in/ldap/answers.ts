@@ -185,7 +185,9 @@ export const NO_SUCH_OBJECT = 32;
 export const INSUFFICIENT = 50;
 export const UNWILLING = 53;
 
-/** noSuchObject, invalidDNSyntax, invalidCredentials, insufficientAccessRights, unwillingToPerform. */
+/**
+ * noSuchObject, invalidDNSyntax, invalidCredentials, insufficientAccessRights, unwillingToPerform.
+ */
 const REFUSALS: ReadonlySet<number> = new Set([NO_SUCH_OBJECT, 34, 49, INSUFFICIENT, UNWILLING]);
 const TEMPORARY: ReadonlyMap<number, string> = new Map([
   [1, 'operationsError'],
