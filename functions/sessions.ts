@@ -137,7 +137,7 @@ const revokeTokenRoute = apiRoute(
   {
     method: 'delete',
     path: '/api/tokens/{id}',
-    summary: 'Revokes an API token, whoever made it',
+    summary: 'Revokes an API token, no matter who created it',
     tags: ['sign-in'],
     request: { params: z.object({ id: z.string().max(100) }) },
     responses: { 204: { description: 'The token is revoked' } },

@@ -93,7 +93,7 @@ function parsed(line: string): unknown {
   try {
     return JSON.parse(line) as unknown;
   } catch {
-    throw new AppError('invalid', 'What was asked is no line of JSON.');
+    throw new AppError('invalid', 'The request is not a line of JSON.');
   }
 }
 
@@ -106,7 +106,7 @@ async function lineOf(socket: Socket, maxBytes: number, withinMs: number): Promi
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
     chunks.push(chunk);
-    if (bytes > maxBytes) reject(new AppError('invalid', `What was said is longer than ${maxBytes} bytes.`));
+    if (bytes > maxBytes) reject(new AppError('invalid', `The message is longer than ${maxBytes} bytes.`));
     else if (chunk.includes(0x0a)) resolve(Buffer.concat(chunks).toString('utf8').split('\n', 1)[0] ?? '');
   });
   socket.once('end', () => reject(new AppError('unavailable', 'The other side hung up.')));

@@ -192,7 +192,7 @@ function keepAside(file: string, why: string, warn: (text: string) => void): voi
   } catch (error) {
     throw explainFileError(error, copy);
   }
-  warn(`${file} is not used (${why}) and will be written anew; what it held is in ${copy}`);
+  warn(`${file} is not used (${why}) and will be rewritten. Its content was copied to ${copy}`);
 }
 
 function onceEach(warn: (text: string) => void): (text: string) => void {

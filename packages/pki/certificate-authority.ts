@@ -95,7 +95,7 @@ export function readCa(files: CertificateFiles): Ca {
   if (!new NodeCertificate(first).checkPrivateKey(key))
     throw new StackError(
       `${files.caKey} is not the key of ${files.ca}.`,
-      'put both back from the same backup; or move both and takserver.pem away for a new CA, which every device must then trust anew',
+      'restore both from the same backup. For a new CA, which every device must trust again, move both and takserver.pem elsewhere',
     );
   return { certificate: new x509.X509Certificate(first), chain, key };
 }
@@ -123,7 +123,7 @@ function restoreCa(files: CertificateFiles): boolean {
   if (pem === undefined) {
     throw new StackError(
       `${files.ca} is missing, and ${copies.join(' and ')} ${copies.length === 1 ? 'does' : 'do'} not hold it.`,
-      `put ca.pem back from a backup; or move ${[files.caKey, ...copies].join(' and ')} away for a new CA, which every device must then trust anew`,
+      `restore ca.pem from a backup. For a new CA, which every device must trust again, move ${[files.caKey, ...copies].join(' and ')} elsewhere`,
     );
   }
   writeFileAtomically(files.ca, pem, 0o644);

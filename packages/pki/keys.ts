@@ -21,7 +21,7 @@ export function readCaKey(file: string): KeyObject {
   if (!existsSync(file)) {
     throw new StackError(
       `${file} is missing: without it no certificate can be made.`,
-      'put it back from a backup; or remove ca.pem beside it for a new CA, which every device must then trust anew',
+      'restore it from a backup. For a new CA, which every device must trust again, remove ca.pem beside it',
     );
   }
   const key = keyIn(file);
@@ -30,7 +30,7 @@ export function readCaKey(file: string): KeyObject {
   const found = key === undefined ? 'no private key' : `a key of another kind (${curve ?? key.asymmetricKeyType})`;
   throw new StackError(
     `${file} holds ${found}, not one on P-384.`,
-    'put it back from a backup; without one, remove it and ca.pem beside it for a new CA, which every device must then trust anew',
+    'restore it from a backup. For a new CA, which every device must trust again, remove it and ca.pem beside it',
   );
 }
 

@@ -151,7 +151,7 @@ export async function ensureServerCertificate(
     if (explained instanceof StackError) throw explained;
     throw new StackError(
       `The CA in ${files.directory} cannot be used: ${messageOf(error)}`,
-      'put ca.pem and ca-do-not-share.key back from a backup; or move both and takserver.pem away for a new CA, which every device must then trust anew',
+      'restore ca.pem and ca-do-not-share.key from a backup. For a new CA, which every device must trust again, move both and takserver.pem elsewhere',
       error,
     );
   }

@@ -82,7 +82,7 @@ describe('a mail that Resend refuses because of one recipient', () => {
   });
 
   it('ends in time when Resend hangs in between', async () => {
-    const { calls: asked, send } = await resend((_, count) => (count === 1 ? [422, REFUSAL] : undefined));
+    const { calls, send } = await resend((_, count) => (count === 1 ? [422, REFUSAL] : undefined));
     const begun = performance.now();
     const outcomes = await send([BAD, ...GOOD]);
     expect(performance.now() - begun).toBeLessThan(1000);
@@ -93,13 +93,13 @@ describe('a mail that Resend refuses because of one recipient', () => {
         detail: expect.stringMatching(/did not answer within 0\.\d s$/),
       })),
     );
-    expect(asked).toHaveLength(2);
+    expect(calls).toHaveLength(2);
   });
 
   it.each([401, 408, 409, 429, 500, 503, 302])('is not asked about one by one after %d', async (status) => {
-    const { calls: asked, send } = await resend(() => [status, {}]);
+    const { calls, send } = await resend(() => [status, {}]);
     await send(GOOD);
-    expect(asked).toHaveLength(1);
+    expect(calls).toHaveLength(1);
   });
 });
 

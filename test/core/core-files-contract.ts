@@ -207,8 +207,8 @@ export function coreFilesContract(what: string, make: () => Promise<World>): voi
     it('are refused beyond the limit, with and without a length, in a form and without one', async () => {
       const large = new Uint8Array(MAX_UPLOAD_BYTES + 1);
       const headers = { 'content-length': String(MAX_UPLOAD_BYTES + 300_000) };
-      for (const wish of [{ body: 'x', headers }, { body: large }, { body: formOf(large) }])
-        expect((await ask('POST', '/Marti/sync/upload?name=x', wish)).status).toBe(413);
+      for (const wantedFile of [{ body: 'x', headers }, { body: large }, { body: formOf(large) }])
+        expect((await ask('POST', '/Marti/sync/upload?name=x', wantedFile)).status).toBe(413);
       expect(spooled()).toEqual([]);
     });
 
@@ -224,7 +224,7 @@ export function coreFilesContract(what: string, make: () => Promise<World>): voi
           headers: { 'content-type': 'multipart/form-data; boundary=b' },
         },
       ];
-      for (const wish of odd) expect((await ask('POST', path, wish)).body).toMatchObject({ code: 2 });
+      for (const wantedInput of odd) expect((await ask('POST', path, wantedInput)).body).toMatchObject({ code: 2 });
       expect(spooled()).toEqual([]);
     });
 

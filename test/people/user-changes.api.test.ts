@@ -257,12 +257,12 @@ describe('an administrator who is being put out', () => {
   });
 
   it('cannot set another password over the new one', async () => {
-    const deed = async (id: number): Promise<[number, Body]> => {
+    const audits = async (id: number): Promise<[number, Body]> => {
       const { status } = await world.ask('POST', `/api/users/${id}/password`, { password: 'the right password' });
       return [status, {}];
     };
     const body = { password: 'his own password' };
-    const ended = await meanwhile(deed, ['POST', '/api/users/{id}/password', body]);
+    const ended = await meanwhile(audits, ['POST', '/api/users/{id}/password', body]);
     expect(ended).toEqual({ status: 204, evil: 401 });
   });
 });

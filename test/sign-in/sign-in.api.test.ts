@@ -39,7 +39,7 @@ function started() {
     ask('POST', '/sign-in', requested, new URLSearchParams(fields).toString());
   const signIn = (username = 'vera', input: Requested = {}, returnTo = '/') =>
     post({ username, password: PASSWORD, return_to: returnTo }, input);
-  const get = (path: string, asked: Requested = {}) => ask('GET', path, asked);
+  const get = (path: string, wantedQuery: Requested = {}) => ask('GET', path, wantedQuery);
   return { around, deps, ask, post, signIn, get };
 }
 

@@ -33,7 +33,7 @@ const SCHEDULE_FORM =
 const ARCHIVE_UNIT = 'The unit is days.';
 const MAX_BYTES = 4_000_000;
 
-/** A name that nobody reads is a mistake: what it was meant for would be kept for ever. */
+/** A name that nothing reads is a mistake: its data would be kept forever. */
 const policyFile = z.strictObject({
   dataRetentionMap: z
     .strictObject({
@@ -217,6 +217,6 @@ function contentOf(text: string, path: string): unknown {
 function broken(path: string, fault: string): StackError {
   return new StackError(
     `${path}: ${fault}.`,
-    'mend that line, or delete the file: it is made anew and deletes nothing',
+    'fix that line, or delete the file: a new one is created that deletes nothing',
   );
 }

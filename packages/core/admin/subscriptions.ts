@@ -112,7 +112,7 @@ export class SubscriptionRoutes {
 
   #endSubscription(c: AdminContext): Response {
     const uid = c.req.param('uid') ?? '';
-    if (!this.#options.subscriptions.end(uid)) throw invalid(`nobody with the uid "${uid}" is on the stream`);
+    if (!this.#options.subscriptions.end(uid)) throw invalid(`no client with the uid "${uid}" is on the stream`);
     return wrapped('String', `Disconnected ${uid}.`, this.#options.nodeId);
   }
 

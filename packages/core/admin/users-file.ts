@@ -17,8 +17,7 @@ import {
 
 const MAX_BYTES = 16 * 1024 * 1024;
 const REMEDY = 'fix the file, or restore a copy. The core rereads it by itself';
-const REMEDY_AT_START =
-  'mend the file, put back a copy of it, or remove it: it is made anew and knows svc_api alone; then start again';
+const REMEDY_AT_START = 'fix the file, restore a copy, or remove it (a new one knows only svc_api), then start again';
 
 const MISSING = 'missing';
 

@@ -38,7 +38,7 @@ export function orderedLimits(request: RetentionLimits, policy: RetentionPolicy,
  */
 export function formatKept(type: Retained, limit: Date, policy: RetentionPolicy, asOf: Date): string | undefined {
   const days = policy[type];
-  if (days === null) return `the policy keeps ${type} for ever`;
+  if (days === null) return `the policy keeps ${type} forever`;
   const latest = asOf.getTime() - days * DAY_MS;
   if (limit.getTime() <= latest + TOLERANCE_MS) return undefined;
   return `${limit.toISOString()} is later than ${new Date(latest).toISOString()}, and the policy keeps ${type} for ${days} days`;

@@ -57,7 +57,7 @@ describe('an order', () => {
 
   it.each([
     [{ cot: '2026-04-10T12:00:01.001Z' }, 'keeps cot for 30 days'],
-    [{ cot: '2026-04-01T00:00:00Z', geochat: '2020-01-01T00:00:00Z' }, 'keeps geochat for ever'],
+    [{ cot: '2026-04-01T00:00:00Z', geochat: '2020-01-01T00:00:00Z' }, 'keeps geochat forever'],
     [{}, 'no type is named'],
   ])('is refused for %j', (limits, message) => {
     expect(() => orderedLimits(limits, POLICY, NOW)).toThrow(message);

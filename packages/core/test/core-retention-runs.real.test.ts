@@ -45,7 +45,7 @@ describe('an order', () => {
     const order = (limits: object) => world.service.begin({ id: randomUUID(), limits, maxRows: null });
     await expect(order({ cot: ago(30, 60_000) })).rejects.toMatchObject({ kind: 'invalid' });
     await expect(order({ cot: ago(29) })).rejects.toThrow('limits.cot');
-    await expect(order({ geochat: ago(400) })).rejects.toThrow('limits.geochat: the policy keeps geochat for ever');
+    await expect(order({ geochat: ago(400) })).rejects.toThrow('limits.geochat: the policy keeps geochat forever');
     await expect(order({ cot: 'yesterday' })).rejects.toThrow('is no moment');
     await expect(order({})).rejects.toThrow('no type is named');
     expect(await world.service.runs()).toEqual([]);
@@ -155,7 +155,7 @@ describe('a run', () => {
     batch.end();
     const ended = await world.ended(run.id);
     expect(ended).toMatchObject({ state: 'failed', rows: { geochat: 1 } });
-    expect(ended.error).toBe('cot: stopped, for since the run began the policy keeps cot for ever');
+    expect(ended.error).toBe('cot: stopped, for since the run began the policy keeps cot forever');
     expect((await rows.uids()).length).toBe(30_000 - (ended.rows.cot ?? 0));
     expect(ended.rows.cot).toBeLessThan(30_000);
   });

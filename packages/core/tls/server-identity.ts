@@ -20,7 +20,7 @@ export function readServerIdentity(files: { ca: string; certificate: string; key
   if (!leaf.checkPrivateKey(createPrivateKey(key)) || !leaf.verify(new X509Certificate(ca).publicKey)) {
     throw new StackError(
       `${files.certificate}, ${files.key} and ${files.ca} do not belong together.`,
-      'remove the first two and start again: they are made anew',
+      'remove the first two and start again: new ones are created',
     );
   }
   return { certificate, key, ca };

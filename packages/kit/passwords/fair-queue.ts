@@ -116,10 +116,10 @@ export class FairLine {
   }
 
   #beginNext(): void {
-    for (const standing of ORDER) {
-      const waiting = this.#waiting[standing];
-      if (waiting.size === 0 || !this.#hasPlaceFor(standing)) continue;
-      this.#take(standing);
+    for (const clientRank of ORDER) {
+      const waiting = this.#waiting[clientRank];
+      if (waiting.size === 0 || !this.#hasPlaceFor(clientRank)) continue;
+      this.#take(clientRank);
       waiting.shift()?.(true);
       return;
     }

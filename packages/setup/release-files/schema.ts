@@ -238,7 +238,7 @@ function majorsIn(directory: string, prefix: string): ReleasePrograms[] {
 /** Remedy for a cluster of another major version than the release's image. */
 export function anotherMajor(major: string): (found: string) => string {
   return (found) =>
-    `go back to the release that created it (CORE_RELEASE in .env, then docker compose up -d --wait), dump it there with pg_dump ${found}, and load it into a new volume under version ${major}. Or upgrade the volume to version ${major} with pg_upgrade, which needs the programs of both versions`;
+    `go back to the release that created it (CORE_RELEASE in .env, then docker compose up -d --wait). Dump it there with pg_dump ${found}, and load it into a new volume under version ${major}. Or upgrade the volume to version ${major} with pg_upgrade, which needs the programs of both versions`;
 }
 
 /** One connection per 4 MiB, the size of an idle one. */

@@ -80,7 +80,7 @@ function candidateFor(pgdata: string): Candidate {
   const entry = /^[^:\n]*:[^:\n]*:65534:(\d+):/m.exec(readFileSync('/etc/passwd', 'utf8'));
   if (entry === null) {
     throw new StackError(
-      'PostgreSQL refuses to run as root, and the user 65534 (nobody) does not exist.',
+      'PostgreSQL refuses to run as root, and the unprivileged user 65534 does not exist.',
       'start Holdfast as a regular user',
     );
   }

@@ -59,7 +59,7 @@ export function checkMajor(pgdata: string, major = MAJOR, remedy = anotherDirect
 }
 
 function anotherDirectory(found: string): string {
-  return `dump it with pg_dump ${found} and load it into a new directory (--data DIR, or in containers a new volume), or start the Holdfast release that created it`;
+  return `dump it with pg_dump ${found} and load it into a new directory (--data DIR, with containers a new volume). Or start the Holdfast release that created it`;
 }
 
 /** Undefined if the file doesn't exist. Throws if it can't be read. */

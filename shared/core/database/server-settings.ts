@@ -122,7 +122,7 @@ const RELOAD = 'SELECT pg_reload_conf();';
 
 /** A phrase after the value: `by ALTER SYSTEM`. */
 export function formatOrigin(origin: SettingOrigin | undefined): string {
-  if (origin === undefined) return 'from nobody knows where';
+  if (origin === undefined) return 'from an unknown source';
   const { source, file, line, role, database } = origin;
   if (source === 'role') return `by ALTER ROLE ${role ?? 'ALL'}${database === null ? '' : ` IN DATABASE ${database}`}`;
   if (source === 'database') return `by ALTER DATABASE ${database ?? ''}`;

@@ -24,7 +24,7 @@ export const probe = healthModule<ProbeData>({
     'Check the part behind the failed stage. account and bind: the identity provider and its directory. groups: the directory. certificate and connect: the certificate of svc_probe. send and receive: the core. store: its database.',
     'A directory without groups started before its provider: restart it (docker compose restart NAME, or ./scripts/stop.sh --data DIR and start again).',
     'If svc_probe has no usable certificate or key, the job keep-service-certificates replaces both within 5 minutes; a restart of management does it at once. If neither helps, its log (or DIR/logs/management.log) names the reason.',
-    'If events do not arrive or take long, read the log of the core, and check its load and memory and the modules database and disk.',
+    "If events don't arrive or take long, read the core's log. Check its load and memory, and the modules database and disk.",
   ],
 
   async read(monitored) {

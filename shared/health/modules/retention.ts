@@ -106,7 +106,7 @@ export const retention = healthModule<RetentionData>({
   withinMs: 25_000,
 
   remedy: [
-    'If a run is overdue, failed or left rows: check that the core is running (of a TAK Server release, its retention process too) and read its log (grep -i retention in logs below CORE_DATA_DIR). Wait for the next run, or start one: docs/retention.md.',
+    'If a run is overdue, failed or left rows: check that the core is running (with a TAK Server release, its retention process too). Read its log: grep -i retention in logs below CORE_DATA_DIR. Wait for the next run, or start one: docs/retention.md.',
     'If values differ or look like another unit: stop the core before the next run. Correct COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS, RETENTION_CRON and CORE_RETENTION_UNIT in .env, or the files in conf/retention below CORE_DATA_DIR. Then start again.',
     "For days without a schedule, or a large first run: check GET /api/retention/preview and make a backup. Then set RETENTION_CRON in .env, or cron with PUT /api/retention. Deleted data can't be recovered.",
     'Rows in cot_image, cot_thumbnail or cot_link that make the run of a release fail are no longer used. After a backup, in psql on the database cot: DELETE FROM cot_thumbnail; DELETE FROM cot_image; DELETE FROM cot_link; (docs/retention.md).',

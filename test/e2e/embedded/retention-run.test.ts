@@ -75,7 +75,7 @@ describe('retention', () => {
     await setPolicy({ cot: 30 });
     const firings = coreLog().split('retention.started').length;
     expect((await order({ cot: ago(29) })).status).toBe(400);
-    expect((await order({ geochat: ago(400) })).body).toContain('keeps geochat for ever');
+    expect((await order({ geochat: ago(400) })).body).toContain('keeps geochat forever');
     expect((await order({ cot: 'soon' })).status).toBe(400);
     expect([await runs(), await countOf(), coreLog().split('retention.started').length]).toEqual([[], 10, firings]);
   });
