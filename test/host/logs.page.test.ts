@@ -52,7 +52,9 @@ describe('the page of logs', () => {
     expect(found).not.toContain('user.created');
     const bad = await visitor.page('/logs?name=management&only=bad');
     expect(bad).toContain('2 lines of the last 3');
-    expect(await visitor.page('/logs?search=nothing+such')).toContain('No line is like that.');
+    expect(await visitor.page('/logs?search=nothing+such')).toContain(
+      'No matching lines. Try a shorter search or more lines.',
+    );
   });
 
   it('takes as many lines as asked for, of those that can be chosen', async () => {
@@ -85,7 +87,7 @@ describe('the page of logs', () => {
     visitor.deps.logFiles.names = () => Promise.reject(new AppError('not_supported', 'The engine keeps them.'));
     expect(await visitor.page('/logs')).toContain('The engine keeps them.');
     visitor.deps.logFiles.names = async () => [];
-    expect(await visitor.page('/logs')).toContain('There is no log yet.');
+    expect(await visitor.page('/logs')).toContain('No logs yet.');
   });
 });
 
