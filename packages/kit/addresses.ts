@@ -89,7 +89,7 @@ const MAX_ADDRESS_LENGTH = 254;
 const MAX_NAME_LENGTH = 200;
 
 /**
- * E-mail addresses and senders as they may stand in a setting, a mail command and a header without
+ * Email addresses and senders as they may stand in a setting, a mail command and a header without
  * meaning anything else. True for the addresses that mail is sent to and from.
  */
 export function isEmailAddress(text: string): boolean {
@@ -109,7 +109,7 @@ export function readSender(text: string): Sender | { fault: string } {
   const [, named = '', inBrackets = text] = /^([^<>]*)<([^<>]*)>$/u.exec(text.trim()) ?? [];
   const [name, address] = [unquoted(named.trim()), inBrackets.trim()];
   if (name.length > MAX_NAME_LENGTH) return { fault: `the name must have at most ${MAX_NAME_LENGTH} characters` };
-  if (!isEmailAddress(address)) return { fault: 'the part that should be the address is no plain e-mail address' };
+  if (!isEmailAddress(address)) return { fault: 'the part that should be the address is no plain email address' };
   return { name, address };
 }
 

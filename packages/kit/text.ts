@@ -83,7 +83,7 @@ const HIDDEN_DIGITS = 5;
 
 /**
  * Addresses of people as others may see them: enough to recognise one's own, not enough to write to
- * it. `d***@example.org` of an e-mail address, `+1555***67` of a telephone number.
+ * it. `d***@example.org` of an email address, `+1555***67` of a telephone number.
  */
 export function maskRecipient(recipient: string): string {
   const at = recipient.lastIndexOf('@');
@@ -105,7 +105,7 @@ export function maskAddresses(text: string, recipients: readonly string[] = []):
 }
 
 /**
- * An e-mail address plain or encoded for a URL; a telephone number with +, 00 or neither, and with
+ * An email address plain or encoded for a URL; a telephone number with +, 00 or neither, and with
  * separators.
  */
 function spellingsOf(recipient: string): RegExp {

@@ -1,4 +1,4 @@
-// Sends e-mail with Resend and SMS with Twilio or Brevo over their HTTP APIs. Runs on Node and in
+// Sends email with Resend and SMS with Twilio or Brevo over their HTTP APIs. Runs on Node and in
 // workerd.
 
 import { z } from 'zod';
@@ -30,7 +30,7 @@ const NO_TIME_LEFT: Verdict = {
 };
 
 /**
- * Sends e-mail with `POST {baseUrl}/emails`: one call for all recipients. If Resend rejects the
+ * Sends email with `POST {baseUrl}/emails`: one call for all recipients. If Resend rejects the
  * mail itself, which may be because of one recipient, it is sent to each recipient separately, as
  * long as that is useful. Source: resend.com/docs/api-reference/emails/send-email; docs/alerts.md
  * says why its package is not used.

@@ -81,7 +81,7 @@ export function alertMessage({ alert, place, remedy, now }: AlertMessageInput): 
 export function testMessage(place: Place, channel: 'email' | 'sms', id: string): Message {
   const name = asciiName(place.name, 100);
   const setting = channel === 'email' ? 'ALERT_EMAIL_TO' : 'ALERT_SMS_TO';
-  const what = `Alerts by ${channel === 'email' ? 'e-mail' : 'SMS'} work. This is a test: no action is needed.`;
+  const what = `Alerts by ${channel === 'email' ? 'email' : 'SMS'} work. This is a test: no action is needed.`;
   const letter: Letter = {
     title: `Test message from ${messageOf(place.name, 253)}`,
     colour: COLOURS.note,

@@ -1,4 +1,4 @@
-// Sends e-mail with SMTP: one mail to all recipients, each on its own connection. Needs Node for
+// Sends email with SMTP: one mail to all recipients, each on its own connection. Needs Node for
 // raw sockets.
 
 import type { LookupFunction } from 'node:net';
@@ -156,7 +156,7 @@ export interface SmtpOptions {
 
 type Verdict = Omit<SendOutcome, 'recipient'>;
 
-/** Sends e-mail with the server at `url`. Throws for an invalid URL. */
+/** Sends email with the server at `url`. Throws for an invalid URL. */
 export function smtpNotifier(options: SmtpOptions): Notifier {
   const { quietMs = 10_000, commandsMs = 30_000, withinMs = SEND_WITHIN_MS - GOODBYE_MS - 500, lookup } = options;
   const server = readSmtpUrl(options.url);
@@ -218,4 +218,4 @@ function refusal(detail: string, permanent: boolean): Verdict {
   return { accepted: false, detail, ...(permanent ? { permanent } : {}) };
 }
 
-const notAnAddress = (): Verdict => refusal('Not an e-mail address', true);
+const notAnAddress = (): Verdict => refusal('Not an email address', true);

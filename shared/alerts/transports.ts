@@ -120,8 +120,7 @@ export interface TestOutcome {
 
 /** How to set up a channel. */
 export const SET_UP: Record<Channel, string> = {
-  email:
-    'E-mail is not set up. Set ALERT_EMAIL_TO, and SMTP_URL or RESEND_API_KEY with ALERT_EMAIL_FROM, then restart.',
+  email: 'Email is not set up. Set ALERT_EMAIL_TO, and SMTP_URL or RESEND_API_KEY with ALERT_EMAIL_FROM, then restart.',
   sms: 'SMS is not set up. Set ALERT_SMS_TO and SMS_PROVIDER with its credentials (TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN and TWILIO_FROM, or BREVO_API_KEY), then restart.',
 };
 

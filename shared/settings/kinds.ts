@@ -228,7 +228,7 @@ export function distinguishedName(): Kind<string> {
 
 /** A mail sender; the text is kept as it is. A refusal includes the reason. */
 export function mailSender(): Kind<string> {
-  return reasoned('an e-mail address, alone or as Name <address>', (text) => {
+  return reasoned('an email address, alone or as Name <address>', (text) => {
     const sender = readSender(text);
     return 'fault' in sender ? sender.fault : undefined;
   });

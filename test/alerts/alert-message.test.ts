@@ -222,7 +222,7 @@ describe('a test message', () => {
   it('says that it is one', () => {
     const message = testMessage(PLACE, 'email', 't-1');
     expect(message).toMatchObject({ id: 't-1', subject: '[Holdfast] Test message from cot.example.org' });
-    expect(message.text).toContain('Alerts by e-mail work. This is a test');
+    expect(message.text).toContain('Alerts by email work. This is a test');
     expect(message.text).toContain('ALERT_EMAIL_TO');
     expect(testMessage(PLACE, 'sms', 't-2').brief).toMatch(
       /^\[Holdfast\] Test message from cot\.example\.org\. .{0,200}$/,

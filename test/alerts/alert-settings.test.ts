@@ -15,7 +15,7 @@ const FROM = { ALERT_EMAIL_FROM: 'holdfast@example.org' };
 const SMS = { ALERT_SMS_TO: '+15551234567' };
 const TWILIO = { TWILIO_ACCOUNT_SID: 'AC00000000', TWILIO_AUTH_TOKEN: 'from-twilio', TWILIO_FROM: '+15557654321' };
 
-describe('settings of alerts by e-mail', () => {
+describe('settings of alerts by email', () => {
   it.each([
     ['nothing', {}, []],
     ['a server alone', SMTP, []],

@@ -47,7 +47,7 @@ describe('the page of alerts', () => {
     const reason = 'duty@example.org is over its quota';
     const html = await (await holding([alert(5, { state: 'failed', reason })], 'vera')).page('/alerts');
     expect(html).toContain('d***@example.org is over its quota');
-    expect(html).toContain('E-mail to d***@example.org');
+    expect(html).toContain('Email to d***@example.org');
     expect(html).not.toContain('duty@');
   });
 

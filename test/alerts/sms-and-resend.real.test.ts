@@ -1,4 +1,4 @@
-// E-mail by Resend and SMS by Twilio and Brevo, against servers good and bad.
+// Email by Resend and SMS by Twilio and Brevo, against servers good and bad.
 
 import { once } from 'node:events';
 import {

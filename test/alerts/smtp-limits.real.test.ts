@@ -125,7 +125,7 @@ describe('a refusal', () => {
       { accepted: false, permanent: true },
       { accepted: false, detail: expect.stringMatching(/450 later$/) },
       { accepted: true },
-      { accepted: false, permanent: true, detail: 'Not an e-mail address' },
+      { accepted: false, permanent: true, detail: 'Not an email address' },
     ]);
   });
 

@@ -1,4 +1,4 @@
-// E-mail by SMTP, against real mail servers good and bad.
+// Email by SMTP, against real mail servers good and bad.
 
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type LookupFunction, type Socket } from 'node:net';

@@ -14,10 +14,10 @@ async function judged(summary: Partial<AlertSummary>, change: Partial<World> = {
 
 describe('alerts', () => {
   it('say who is told', async () => {
-    expect(await judged({})).toEqual(['ok', 'Recipients: 2 by e-mail. No alerts pending.']);
+    expect(await judged({})).toEqual(['ok', 'Recipients: 2 by email. No alerts pending.']);
     expect(await judged({ pending: 1, oldest_pending_seconds: 119 }, { recipients: { email: 1, sms: 3 } })).toEqual([
       'ok',
-      'Recipients: 1 by e-mail and 3 by SMS. 1 alert pending.',
+      'Recipients: 1 by email and 3 by SMS. 1 alert pending.',
     ]);
     expect(await judged({}, { recipients: {} })).toEqual([
       'ok',

@@ -54,7 +54,7 @@ export function AlertChannels({ transports, testAction }: AlertChannelsProps) {
       <h2 id="recipients">Recipients</h2>
       {CHANNELS.some((channel) => isSetUp(transports[channel])) ? null : (
         <Warning>
-          <strong>No alert recipients.</strong> Alerts are only recorded here until you set up e-mail or SMS.
+          <strong>No alert recipients.</strong> Alerts are only recorded here until you set up email or SMS.
         </Warning>
       )}
       <div class="cards">

@@ -30,7 +30,7 @@ export const ALERT_WORDS: Record<AlertProgress, StateWords> = {
   },
 };
 
-export const CHANNEL_NAMES: Record<Channel, string> = { email: 'E-mail', sms: 'SMS' };
+export const CHANNEL_NAMES: Record<Channel, string> = { email: 'Email', sms: 'SMS' };
 
 export interface StateWords {
   status: Status;

@@ -26,7 +26,7 @@ export interface TimeFilter {
 /** Every condition that is given must hold. */
 export interface AccountFilter {
   pk?: number | undefined;
-  /** Part of username, name, e-mail address or uuid, without case. */
+  /** Part of username, name, email address or uuid, without case. */
   search?: string | undefined;
   username?: string | undefined;
   email?: string | undefined;

@@ -56,7 +56,7 @@ describe('the socket of the operator', () => {
 
   it('takes nothing that is no JSON, that is too long, or that is not ended', async () => {
     await serve(async () => 'reached');
-    expect(await replyTo('hello\n')).toMatch(/"invalid".*no line of JSON/);
+    expect(await replyTo('hello\n')).toMatch(/"invalid".*not a line of JSON/);
     expect(await replyTo(`"${'x'.repeat(20_000)}"\n`)).toMatch(/"invalid".*longer than 16384 bytes/);
     expect(await replyTo('"half')).toMatch(/hung up/);
   });

@@ -72,7 +72,7 @@ export const alerts = healthModule<AlertsData>({
   well(data) {
     if (hasNoRecipients(data)) return 'No alert recipients: set ALERT_EMAIL_TO or ALERT_SMS_TO.';
     const { email_recipients: email, sms_recipients: sms } = data;
-    const who = [email > 0 ? `${email} by e-mail` : '', sms > 0 ? `${sms} by SMS` : ''].filter((part) => part !== '');
+    const who = [email > 0 ? `${email} by email` : '', sms > 0 ? `${sms} by SMS` : ''].filter((part) => part !== '');
     return `Recipients: ${who.join(' and ')}. ${data.pending ? counted(data.pending, 'alert') : 'No alerts'} pending.`;
   },
 
