@@ -67,7 +67,7 @@ describe('the files of a core', () => {
   it('that are all as they should be are ok', async () =>
     expect(await verdict()).toEqual([
       'ok',
-      '3 certificates; the first ends in 299 days. The revocation list is in force for 6 days more.',
+      '3 certificates. The first expires in 299 days. The revocation list is valid for 6 more days.',
     ]));
 
   it('are shown by name and kind, services too, the second form of a certificate and keys not', async () => {
@@ -85,12 +85,12 @@ describe('the files of a core', () => {
 
   it('near their end are a warning and then critical, the CA by whatever of its chain ends first', async () => {
     put('takserver.pem', (await issue('takserver', ca, { to: inDays(20) })).pem);
-    expect(await verdict()).toEqual(['warning', expect.stringMatching(/^takserver\.pem: .* ends in 19 days;/)]);
+    expect(await verdict()).toEqual(['warning', expect.stringMatching(/^takserver\.pem: .* expires in 19 days;/)]);
     put('svc_api.pem', (await issue('svc_api', ca, { to: inDays(3) })).pem);
-    expect(await verdict()).toEqual(['critical', expect.stringMatching(/^svc_api\.pem: .* ends in 2 days;/)]);
+    expect(await verdict()).toEqual(['critical', expect.stringMatching(/^svc_api\.pem: .* expires in 2 days;/)]);
     put('svc_api.pem', api.pem);
     put('ca.pem', ca.pem + (await issue('root', undefined, { ca: true, to: inDays(5) })).pem);
-    expect(await verdict()).toEqual(['critical', expect.stringMatching(/^ca\.pem: .* ends in 4 days;/)]);
+    expect(await verdict()).toEqual(['critical', expect.stringMatching(/^ca\.pem: .* expires in 4 days;/)]);
   });
 
   it.each([
@@ -122,7 +122,7 @@ describe('the files of a core', () => {
 
   it('of a core that was never started are missing, in one sentence', async () => {
     rmSync(join(root, 'certs'), { recursive: true });
-    expect(await verdict()).toEqual(['critical', expect.stringContaining(`there are no certificates in ${files}: `)]);
+    expect(await verdict()).toEqual(['critical', expect.stringContaining(`no certificates in ${files}: `)]);
   });
 
   it.skipIf(asRoot)('that may not be read are critical', async () => {
@@ -137,7 +137,7 @@ describe('the files of a core', () => {
 describe('the revocation list', () => {
   it('that was not written for five days is a warning, an expired one critical', async () => {
     put('ca.crl', await listOf(ca, inDays(1.5)));
-    expect(await verdict()).toEqual(['warning', expect.stringMatching(/in force for 3[56] hours more/)]);
+    expect(await verdict()).toEqual(['warning', expect.stringMatching(/expires in 3[56] hours and was not renewed/)]);
     put('ca.crl', await listOf(ca, inDays(-0.01)));
     expect(await verdict()).toEqual(['critical', expect.stringMatching(/the revocation list, expired on 20/)]);
   });
@@ -193,7 +193,7 @@ describe('the revocation list', () => {
       openssl(`ca -config openssl.cnf -gencrl -crldays 9 ${withCa} -out list.pem`);
       openssl(`crl -in list.pem -outform ${form} -out certs/files/ca.crl`);
       const begun = performance.now();
-      expect(await verdict()).toEqual(['ok', expect.stringMatching(/first ends in 399 days.* 8 days more\.$/)]);
+      expect(await verdict()).toEqual(['ok', expect.stringMatching(/first expires in 399 days.* 8 more days\.$/)]);
       expect(performance.now() - begun).toBeLessThan(500);
     }
   });

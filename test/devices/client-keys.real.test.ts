@@ -111,10 +111,10 @@ describe('a kept key', () => {
     await expect(keys.read(hash)).rejects.toThrow('is larger than');
     const nowhere = clientKeyFiles(join(root, 'no/such/certs/holdfast'));
     await expect(nowhere.keep(hash, someKey())).rejects.toMatchObject({ code: 'unavailable' });
-    await expect(nowhere.keep(hash, someKey())).rejects.toThrow('was not kept');
+    await expect(nowhere.keep(hash, someKey())).rejects.toThrow('was not stored');
     expect([await nowhere.read(hash), await nowhere.kept([hash])]).toEqual([undefined, []]);
     const inTheWay = join(root, `file-${Math.random()}`);
     writeFileSync(inTheWay, '');
-    await expect(clientKeyFiles(inTheWay).keep(hash, someKey())).rejects.toThrow('is no directory');
+    await expect(clientKeyFiles(inTheWay).keep(hash, someKey())).rejects.toThrow('is not a directory');
   });
 });

@@ -97,7 +97,7 @@ describe('secrets', () => {
     expect(messagesOf({ IDENTITY_URL: http })).toEqual([
       expect.stringMatching(/^IDENTITY_URL is set but LDAP_URL is not/),
     ]);
-    expect(messagesOf({ LDAP_URL: ldap })).toEqual([expect.stringMatching(/^LDAP_URL is set and IDENTITY_URL is not/)]);
+    expect(messagesOf({ LDAP_URL: ldap })).toEqual([expect.stringMatching(/^LDAP_URL is set but IDENTITY_URL is not/)]);
     expect([messagesOf({}), messagesOf({ IDENTITY_URL: http, LDAP_URL: ldap })]).toEqual([[], []]);
   });
 

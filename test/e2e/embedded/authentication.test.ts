@@ -132,7 +132,7 @@ describe.skipIf(stands)('wrong passwords', () => {
     );
     expect(results.length).toBeGreaterThan(ENDPOINTS.length);
     const [{ address } = { address: '' }] = results;
-    expect(results[0]).toMatchObject({ failures: 10, endpoint: expect.any(String), locked_until: expect.any(String) });
+    expect(results[0]).toMatchObject({ failures: 10, door: expect.any(String), locked_until: expect.any(String) });
     await asAdmin(`/api/lockouts/${address}`, { method: 'DELETE' });
     const authorization = basic('dora', PASSWORD);
     expect((await ask('/api/health', { headers: { authorization } }, address)).status).toBe(200);

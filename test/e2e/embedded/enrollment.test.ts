@@ -90,14 +90,14 @@ describe('enrollment on a running stack', () => {
       const before = await diagnose();
       expect([before.stage, before.reason, before.state]).toEqual([null, null, 'valid']);
       expect(before.checks.every(({ ok }) => ok)).toBe(true);
-      const note = expect.stringMatching(`port ${8446 + stack.offset} .*no room for a port`) as unknown;
+      const note = expect.stringMatching(`port ${8446 + stack.offset} .*can.t contain a port`) as unknown;
       if (!stands) expect(before.notes).toEqual(expect.arrayContaining([note]));
       const place = workDirectory(stack);
       await enroll(core, place, ADA, keyOf(issued));
       await expect(enroll(core, place, ADA, 'something else')).rejects.toThrow();
       const { attempts } = await diagnose();
       expect(attempts?.map(({ result, reason }) => [result, reason])).toEqual([
-        ['refused', expect.stringMatching(/refuses the name or the password/)],
+        ['refused', expect.stringMatching(/refused the username or password/)],
         ['signed', ''],
       ]);
     },

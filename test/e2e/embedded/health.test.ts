@@ -282,7 +282,7 @@ describe('a database that stops', () => {
       const critical = async (): Promise<boolean> => (await health()).modules['database']?.status === 'critical';
       await eventually('database is critical', critical, 6000);
       expect((await health()).modules['database']?.message).toMatch(
-        /^a new connection is refused: The core's database refuses the connection: too many connections/,
+        /^couldn't open a new connection: The core's database refuses the connection: too many connections/,
       );
     } finally {
       await query(stack.file().database.replace(/cot$/, 'postgres'), 'ALTER DATABASE cot CONNECTION LIMIT -1');

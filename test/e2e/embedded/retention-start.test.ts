@@ -77,7 +77,7 @@ describe('a start of the embedded stack', () => {
     await stop(stack.data);
     expect(await start()).toMatchObject({
       code: 0,
-      output: expect.stringMatching(/retention {5}nothing is deleted \(/),
+      output: expect.stringMatching(/retention {5}keep everything \(/),
     });
     expect(await inForce()).toEqual({ policy: KEPT, schedule: '-' });
     expect(started()).toContain('geochat is kept forever again, because GEOCHAT_RETENTION_DAYS is unset');
