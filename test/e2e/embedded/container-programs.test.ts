@@ -190,16 +190,22 @@ describe.skipIf(!canMount)('the programs of our image', () => {
   });
 
   it('change a password of a role with the environment, and nothing else at a second start', async () => {
-    const reader = (password: string): Promise<unknown> =>
-      query(urlOf('holdfast_ro', password, 5432, 'cot'), 'SELECT count(*)::int AS n FROM cot_router');
+    const reader = async (password: string): Promise<number> => {
+      const url = urlOf('holdfast_ro', password, 5432, 'cot');
+      const [row] = await query<{ n: number }>(url, 'SELECT count(*)::int AS n FROM cot_router');
+      return row?.n ?? 0;
+    };
     const identifier = async (): Promise<unknown> =>
       query(coreUrl(), 'SELECT system_identifier::text AS id FROM pg_control_system()');
-    const before = [await reader(SECRETS.CORE_READER_PASSWORD), await identifier()];
+    const before = await identifier();
+    const rows = await reader(SECRETS.CORE_READER_PASSWORD);
     expect(await down('coreDatabase', 'SIGINT')).toBe(0);
     const { coreDatabase } = stack.environments;
     stack.environments.coreDatabase = { ...coreDatabase, CORE_READER_PASSWORD: 'another password' };
     await up('coreDatabase');
-    expect([await reader('another password'), await identifier()]).toEqual(before);
+    expect(await identifier()).toEqual(before);
+    // The core may still have had an event to store when the rows were counted.
+    expect(await reader('another password')).toBeGreaterThanOrEqual(Math.max(rows, 1));
     await expect(reader(SECRETS.CORE_READER_PASSWORD)).rejects.toThrow(/password authentication failed/);
     await down('coreDatabase', 'SIGINT');
     stack.environments.coreDatabase = coreDatabase;
