@@ -97,7 +97,7 @@ async function openSession(c: Context<AppEnv>, deps: Deps, actor: Actor, epoch: 
 /** Ends the session of the request, if any. The default actor is the person of that session. */
 async function endCurrentSession(c: Context<AppEnv>, deps: Deps, actor?: Actor): Promise<void> {
   const cookie = givenSessionCookie(c);
-  const session = cookie === undefined ? undefined : await deps.signIns.recognise('session', cookie);
+  const session = cookie === undefined ? undefined : await deps.signIns.recognize('session', cookie);
   if (session === undefined) return;
   const { username } = session;
   const { clientAddress: address, requestId } = c.env;

@@ -82,7 +82,7 @@ const TELEPHONE = /(?<!\d)\+\d{7,15}(?!\d)/g;
 const HIDDEN_DIGITS = 5;
 
 /**
- * Addresses of people as others may see them: enough to recognise one's own, not enough to write to
+ * Addresses of people as others may see them: enough to recognize one's own, not enough to write to
  * it. `d***@example.org` of an email address, `+1555***67` of a telephone number.
  */
 export function maskRecipient(recipient: string): string {

@@ -46,12 +46,12 @@ const MAX_BRIEF = 300;
 const MAX_REPORTED = 600;
 const MAX_FINDINGS = 20;
 
-const COLOURS: Record<Level, string> = { note: '#1f5f99', warning: '#8a5a00', critical: '#b00020' };
+const COLORS: Record<Level, string> = { note: '#1f5f99', warning: '#8a5a00', critical: '#b00020' };
 
 /** The parts of a mail before rendering. Each is one line and not escaped yet. */
 interface Letter {
   title: string;
-  colour: string;
+  color: string;
   paragraphs: string[];
   lists: { heading: string; items: string[] }[];
   link: { label: string; url: string };
@@ -64,7 +64,7 @@ export function alertMessage({ alert, place, remedy, now }: AlertMessageInput): 
   const verb = late ? 'was' : 'is';
   const letter: Letter = {
     title: `${messageOf(alert.module, 40)} ${verb} ${alert.level} on ${messageOf(place.name, 253)}`,
-    colour: COLOURS[alert.level],
+    color: COLORS[alert.level],
     paragraphs: [`Problem: ${messageOf(alert.message)}`, sinceWhen(alert), ...(late ? [lateness(alert)] : [])],
     lists: [
       { heading: 'Findings', items: alert.details.slice(0, MAX_FINDINGS).map((detail) => messageOf(detail)) },
@@ -84,7 +84,7 @@ export function testMessage(place: Place, channel: 'email' | 'sms', id: string):
   const what = `Alerts by ${channel === 'email' ? 'email' : 'SMS'} work. This is a test: no action is needed.`;
   const letter: Letter = {
     title: `Test message from ${messageOf(place.name, 253)}`,
-    colour: COLOURS.note,
+    color: COLORS.note,
     paragraphs: [what],
     lists: [],
     link: { label: 'Health', url: `${baseOf(place)}/api/health` },
@@ -154,10 +154,10 @@ function textOf({ title, paragraphs, lists, link, why }: Letter): string {
   return `${[`${title}.`, paragraphs.join('\n'), ...listed, `${link.label}: ${link.url}`, why].join('\n\n')}\n`;
 }
 
-function htmlOf({ title, colour, paragraphs, lists, link, why }: Letter): string {
+function htmlOf({ title, color, paragraphs, lists, link, why }: Letter): string {
   const tag = (name: string, content: string, style = ''): string =>
     `<${name}${style === '' ? '' : ` style="${style}"`}>${content}</${name}>\n`;
-  const heading = tag('h1', escapeHtml(title), `font-size:20px;color:${colour}`);
+  const heading = tag('h1', escapeHtml(title), `font-size:20px;color:${color}`);
   const message = paragraphs.map((text) => tag('p', escapeHtml(text))).join('');
   const listed = lists
     .filter(({ items }) => items.length > 0)

@@ -25,7 +25,7 @@ import {
 
 export interface AuthenticatorOptions {
   directory: Pick<Directory, 'signIn' | 'find'>;
-  signIns: Pick<SignIns, 'recognise' | 'epoch'>;
+  signIns: Pick<SignIns, 'recognize' | 'epoch'>;
   audit: Pick<Audit, 'note'>;
   roles: RoleGroups;
   /** From the settings, for emergencies. */

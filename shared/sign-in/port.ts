@@ -133,7 +133,7 @@ export interface SignIns {
   /** `text` is the token; it is never shown again. */
   createToken(token: Omit<ApiToken, 'id' | 'createdAt'> & Given): Promise<ApiToken & { text: string }>;
   /** Undefined for a text that was not signed here, has expired or was revoked. */
-  recognise(kind: SignedText['kind'], text: string): Promise<SignedText | undefined>;
+  recognize(kind: SignedText['kind'], text: string): Promise<SignedText | undefined>;
   /** Changes whenever every session and token of this person must end; 0 at first. */
   epoch(username: string): Promise<number>;
   /** Those that are valid, newest first. */

@@ -27,7 +27,7 @@ const MAX_KEPT = 10_000;
 
 export interface RecentOptions {
   directory: Pick<Directory, 'find'>;
-  signIns: Pick<SignIns, 'recognise' | 'epoch'>;
+  signIns: Pick<SignIns, 'recognize' | 'epoch'>;
   steadyMs: () => number;
   wallMs: () => number;
 }
@@ -50,7 +50,7 @@ interface Accepted {
   until: number;
 }
 
-interface Recognised extends Request<SignedText | undefined> {
+interface Recognized extends Request<SignedText | undefined> {
   /** The result, once it is there. */
   signed?: SignedText;
 }
@@ -76,7 +76,7 @@ export class RecentSignIns {
    */
   readonly #secret = randomBytes(32).toString('hex');
   readonly #accepted = new Map<string, Accepted>();
-  readonly #recognised = new Map<string, Recognised>();
+  readonly #recognized = new Map<string, Recognized>();
   readonly #people = new Map<string, Person>();
   readonly #epochs = new Map<string, KnownEpoch>();
   #epochsUnknownUntil = -Infinity;
@@ -154,14 +154,14 @@ export class RecentSignIns {
     return Date.parse(expiresAt) > this.#wallMs();
   }
 
-  async #recognise(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
+  async #recognize(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
     const key = this.#digest(kind, text);
-    const found = this.#recognised.get(key);
+    const found = this.#recognized.get(key);
     if (found !== undefined && this.#isFresh(found)) return found.answer;
-    const query: Recognised = { answer: this.#signIns.recognise(kind, text), requestedMs: this.#steadyMs() };
-    keep(this.#recognised, key, query);
+    const query: Recognized = { answer: this.#signIns.recognize(kind, text), requestedMs: this.#steadyMs() };
+    keep(this.#recognized, key, query);
     const dropped = (): void => {
-      if (this.#recognised.get(key) === query) this.#recognised.delete(key);
+      if (this.#recognized.get(key) === query) this.#recognized.delete(key);
     };
     query.answer.then((signed) => (signed === undefined ? dropped() : (query.signed = signed)), dropped);
     return query.answer;
@@ -201,13 +201,13 @@ export class RecentSignIns {
   }
 
   async signed(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
-    const signed = await this.#recognise(kind, text);
+    const signed = await this.#recognize(kind, text);
     return signed !== undefined && this.#isRunning(signed) ? signed : undefined;
   }
 
   /** The same, with the entry of the person, without waiting. */
   knownSigned(kind: SignedText['kind'], text: string): { signed: SignedText; entry: DirectoryEntry } | undefined {
-    const found = this.#recognised.get(this.#digest(kind, text));
+    const found = this.#recognized.get(this.#digest(kind, text));
     const signed = found !== undefined && this.#isFresh(found) ? found.signed : undefined;
     if (signed === undefined || !this.#isRunning(signed)) return undefined;
     const key = nameKey(signed.username);
@@ -241,8 +241,8 @@ export class RecentSignIns {
     this.#people.delete(key);
     this.#epochs.delete(key);
     for (const [each, { personKey }] of this.#accepted) if (personKey === key) this.#accepted.delete(each);
-    for (const [each, { signed }] of this.#recognised)
-      if (signed === undefined || nameKey(signed.username) === key) this.#recognised.delete(each);
+    for (const [each, { signed }] of this.#recognized)
+      if (signed === undefined || nameKey(signed.username) === key) this.#recognized.delete(each);
   }
 }
 

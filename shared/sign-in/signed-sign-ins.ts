@@ -110,7 +110,7 @@ export class SignedSignIns implements SignIns {
     this.#texts = signedTexts(key);
   }
 
-  async recognise(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
+  async recognize(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
     const claims = await this.#texts.read(kind, text);
     if (claims === undefined) return undefined;
     const { digest, username } = claims;

@@ -39,7 +39,7 @@ describe('the page of logs', () => {
     expect(html).toContain('path=/jobs');
   });
 
-  it('marks warnings and errors in colour and in a word', async () => {
+  it('marks warnings and errors in color and in a word', async () => {
     const html = await visitor.page('/logs');
     expect(html).toMatch(/<li class="warning">.*?<b>WARN <\/b>alert.failed/);
     expect(html).toMatch(/<li class="critical">.*?<b>ERROR <\/b>http.failed/);

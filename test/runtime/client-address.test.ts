@@ -90,7 +90,7 @@ describe('X-Forwarded-Proto', () => {
 });
 
 describe('behind a trusted proxy', () => {
-  it('the log, the audit and the lock-out see the same client, over a real socket', async () => {
+  it('the log, the audit and the lockout see the same client, over a real socket', async () => {
     const deps = fakeDeps();
     const log = memoryLog();
     const app = createApp(deps);

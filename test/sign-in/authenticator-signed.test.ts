@@ -1,4 +1,4 @@
-// The doors for sessions and tokens, and the emergency in which nobody can be asked.
+// The authenticator for sessions and tokens, and the emergency in which nobody can be asked.
 
 import { describe, expect, it } from 'vitest';
 import { Secret } from '@holdfast/kit/secret';
@@ -123,9 +123,9 @@ describe('a session', () => {
     const counting = authenticatorWorld({
       signIns: {
         epoch: async () => 0,
-        recognise: async (kind, text) => {
+        recognize: async (kind, text) => {
           looked += 1;
-          return signIns.recognise(kind, text);
+          return signIns.recognize(kind, text);
         },
       },
     });
@@ -245,7 +245,7 @@ describe('while the directory is away', () => {
 });
 
 describe('a session that is known without waiting', () => {
-  it('is one object while the same is remembered, and the same person as the doors name', async () => {
+  it('is one object while the same is remembered, and the same person as the authenticator name', async () => {
     const world = authenticatorWorld();
     const text = await sessionOf(world, 'ada');
     expect(world.authenticator.knownSession(text)).toBeUndefined();

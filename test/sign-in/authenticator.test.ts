@@ -1,4 +1,4 @@
-// The doors, rule by rule: one lock-out for every password, what is believed and for how long, the emergency.
+// The authenticator, rule by rule: one lockout for every password, what is believed and for how long, the emergency.
 
 import { describe, expect, it } from 'vitest';
 import type { FastAuthenticator } from '../../shared/sign-in/port.ts';
@@ -9,7 +9,7 @@ const MINUTE = 60_000;
 const kinds = (entrances: readonly { kind: string }[]): string[] => entrances.map(({ kind }) => kind);
 const unavailable = { code: 'unavailable' };
 
-describe('the lock-out of the doors', () => {
+describe('the lockout of the authenticator', () => {
   it('locks an address at its tenth wrong password for fifteen minutes, for the right one as well', async () => {
     const world = authenticatorWorld();
     expect(new Set(kinds(await world.fail(10)))).toEqual(new Set(['refused']));

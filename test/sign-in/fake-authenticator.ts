@@ -60,9 +60,9 @@ export function authenticatorWorld(options: Partial<AuthenticatorOptions> = {}):
         },
       },
       signIns: {
-        async recognise(kind, text) {
+        async recognize(kind, text) {
           reach();
-          return signIns.recognise(kind, text);
+          return signIns.recognize(kind, text);
         },
         async epoch(username) {
           world.epochsRequested += 1;

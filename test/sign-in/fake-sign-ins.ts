@@ -59,7 +59,7 @@ export function fakeSignIns(now: () => Date = () => new Date()): FakeSignIns {
       tokens.set(id, { value, text, username: value.owner, epoch: epoch ?? epochOf(value.owner) });
       return { ...value, text };
     },
-    async recognise(kind, text) {
+    async recognize(kind, text) {
       const kept = kind === 'session' ? sessions : tokens;
       const found = [...kept.values()].find((each) => each.text === text);
       if (found === undefined || !isValid(found)) return undefined;

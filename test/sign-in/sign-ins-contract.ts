@@ -32,27 +32,27 @@ export const tokenFor = (owner: string, hours = 12) => ({
 
 export function signInsContract(what: string, make: () => SignInsUnderTest): void {
   describe(`sign-ins (${what})`, () => {
-    it('recognise a session by its text, as a session only, with what was said of it', async () => {
+    it('recognize a session by its text, as a session only, with what was said of it', async () => {
       const { signIns } = make();
       const wanted = sessionFor(holder());
       const { text, ...session } = await signIns.openSession(wanted);
       expect(session).toEqual({ ...wanted, id: expect.any(String), createdAt: expect.any(String) });
       expect(Math.abs(Date.parse(session.createdAt) - Date.now())).toBeLessThan(60_000);
       const { id, username, expiresAt } = session;
-      expect(await signIns.recognise('session', text)).toEqual({ kind: 'session', id, username, expiresAt });
-      expect(await signIns.recognise('token', text)).toBeUndefined();
+      expect(await signIns.recognize('session', text)).toEqual({ kind: 'session', id, username, expiresAt });
+      expect(await signIns.recognize('token', text)).toBeUndefined();
       expect(await signIns.sessions(username, FIRST)).toEqual({ results: [session], count: 1 });
     });
 
-    it('recognise a token by its text, as a token only, with its scope', async () => {
+    it('recognize a token by its text, as a token only, with its scope', async () => {
       const { signIns } = make();
       const wanted = tokenFor(holder());
       const { text, ...token } = await signIns.createToken(wanted);
       expect(text).toMatch(/^hft_\S{20,}$/);
       expect(token).toEqual({ ...wanted, id: expect.any(String), createdAt: expect.any(String) });
       const { id, owner: username, scope, expiresAt } = token;
-      expect(await signIns.recognise('token', text)).toEqual({ kind: 'token', id, username, scope, expiresAt });
-      expect(await signIns.recognise('session', text)).toBeUndefined();
+      expect(await signIns.recognize('token', text)).toEqual({ kind: 'token', id, username, scope, expiresAt });
+      expect(await signIns.recognize('session', text)).toBeUndefined();
       expect(await signIns.token(id)).toEqual(token);
       expect((await signIns.tokens(FIRST)).results).toContainEqual(token);
     });
@@ -78,8 +78,8 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
       for (const text of ['', 'hft_', 'a.b.c', 'x'.repeat(100_000), '\0', 'hft_eyJhbGciOiJub25lIn0.e30.'])
         expect([
           text.slice(0, 20),
-          await signIns.recognise('session', text),
-          await signIns.recognise('token', text),
+          await signIns.recognize('session', text),
+          await signIns.recognize('token', text),
         ]).toEqual([text.slice(0, 20), undefined, undefined]);
     });
 
@@ -88,8 +88,8 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
       const name = holder();
       const session = await signIns.openSession(sessionFor(name, -1));
       const token = await signIns.createToken(tokenFor(name, -1));
-      expect(await signIns.recognise('session', session.text)).toBeUndefined();
-      expect(await signIns.recognise('token', token.text)).toBeUndefined();
+      expect(await signIns.recognize('session', session.text)).toBeUndefined();
+      expect(await signIns.recognize('token', token.text)).toBeUndefined();
       expect(await signIns.sessions(name, FIRST)).toEqual({ results: [], count: 0 });
       expect(await signIns.token(token.id)).toBeUndefined();
       expect([await signIns.endSession(name, session.id), await signIns.endToken(token.id)]).toEqual([false, false]);
@@ -101,11 +101,11 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
       const { id, text } = await signIns.openSession(sessionFor(name));
       const kept = await signIns.openSession(sessionFor(name));
       expect(await signIns.endSession(other, id)).toBe(false);
-      expect(await signIns.recognise('session', text)).toBeDefined();
+      expect(await signIns.recognize('session', text)).toBeDefined();
       expect(await signIns.endSession(name.toUpperCase(), id)).toBe(true);
       expect(await signIns.endSession(name, id)).toBe(false);
-      expect(await signIns.recognise('session', text)).toBeUndefined();
-      expect(await signIns.recognise('session', kept.text)).toBeDefined();
+      expect(await signIns.recognize('session', text)).toBeUndefined();
+      expect(await signIns.recognize('session', kept.text)).toBeDefined();
     });
 
     it('end all sessions of a person, and nobody else’s', async () => {
@@ -116,16 +116,16 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
       const token = await signIns.createToken(tokenFor(name));
       expect(await signIns.endSessions(name.toLowerCase())).toBe(2);
       expect(await signIns.endSessions(name)).toBe(0);
-      for (const { text } of mine) expect(await signIns.recognise('session', text)).toBeUndefined();
-      expect(await signIns.recognise('session', theirs.text)).toBeDefined();
-      expect(await signIns.recognise('token', token.text)).toBeDefined();
+      for (const { text } of mine) expect(await signIns.recognize('session', text)).toBeUndefined();
+      expect(await signIns.recognize('session', theirs.text)).toBeDefined();
+      expect(await signIns.recognize('token', token.text)).toBeDefined();
     });
 
     it('end a token once', async () => {
       const { signIns } = make();
       const { id, text } = await signIns.createToken(tokenFor(holder()));
       expect([await signIns.endToken(id), await signIns.endToken(id)]).toEqual([true, false]);
-      expect([await signIns.recognise('token', text), await signIns.token(id)]).toEqual([undefined, undefined]);
+      expect([await signIns.recognize('token', text), await signIns.token(id)]).toEqual([undefined, undefined]);
     });
 
     it('know nothing by an id that is none', async () => {
@@ -169,9 +169,9 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
         Array.from({ length: MAX_SESSIONS + 4 }, () => signIns.openSession(sessionFor(name.toUpperCase()))),
       );
       expect((await signIns.sessions(name, FIRST)).count).toBe(MAX_SESSIONS);
-      expect(await signIns.recognise('session', oldest.text)).toBeUndefined();
-      expect(await signIns.recognise('session', other.text)).toBeDefined();
-      const valid = await Promise.all(rest.map(({ text }) => signIns.recognise('session', text)));
+      expect(await signIns.recognize('session', oldest.text)).toBeUndefined();
+      expect(await signIns.recognize('session', other.text)).toBeDefined();
+      const valid = await Promise.all(rest.map(({ text }) => signIns.recognize('session', text)));
       expect(valid.filter((each) => each !== undefined)).toHaveLength(MAX_SESSIONS);
     });
 
@@ -184,15 +184,15 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
       const theirs = await signIns.createToken(tokenFor(other));
       await endAllOf(name.toLowerCase());
       expect([await signIns.epoch(name), await signIns.epoch(other)]).toEqual([1, 0]);
-      expect(await signIns.recognise('session', session.text)).toBeUndefined();
-      expect(await signIns.recognise('token', token.text)).toBeUndefined();
-      expect(await signIns.recognise('token', theirs.text)).toBeDefined();
+      expect(await signIns.recognize('session', session.text)).toBeUndefined();
+      expect(await signIns.recognize('token', token.text)).toBeUndefined();
+      expect(await signIns.recognize('token', theirs.text)).toBeDefined();
       expect([(await signIns.sessions(name, FIRST)).count, await signIns.token(token.id)]).toEqual([0, undefined]);
       const next = await signIns.openSession(sessionFor(name));
-      expect(await signIns.recognise('session', next.text)).toBeDefined();
+      expect(await signIns.recognize('session', next.text)).toBeDefined();
       await endAllOf(name);
       expect(await signIns.epoch(name)).toBe(2);
-      expect(await signIns.recognise('session', next.text)).toBeUndefined();
+      expect(await signIns.recognize('session', next.text)).toBeUndefined();
     });
 
     it('are void from the beginning for somebody who was judged before the epoch changed', async () => {
@@ -202,11 +202,11 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
       await endAllOf(name);
       const session = await signIns.openSession({ ...sessionFor(name), epoch });
       const token = await signIns.createToken({ ...tokenFor(name), epoch });
-      expect(await signIns.recognise('session', session.text)).toBeUndefined();
-      expect(await signIns.recognise('token', token.text)).toBeUndefined();
+      expect(await signIns.recognize('session', session.text)).toBeUndefined();
+      expect(await signIns.recognize('token', token.text)).toBeUndefined();
       const now = await signIns.epoch(name);
       const later = await signIns.openSession({ ...sessionFor(name), epoch: now });
-      expect(await signIns.recognise('session', later.text)).toBeDefined();
+      expect(await signIns.recognize('session', later.text)).toBeDefined();
     });
 
     it('do not survive an end of everything that comes at the same moment', async () => {
@@ -220,7 +220,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
         ...Array.from({ length: 8 }, () => signIns.createToken({ ...tokenFor(name), epoch })),
       ]);
       for (const { text } of opened)
-        expect([await signIns.recognise('session', text), await signIns.recognise('token', text)]).toEqual([
+        expect([await signIns.recognize('session', text), await signIns.recognize('token', text)]).toEqual([
           undefined,
           undefined,
         ]);
@@ -245,8 +245,8 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
       expect(await signIns.prune(inHours(-3))).toBe(1);
       expect(await signIns.prune(inHours(-1))).toBe(2);
       expect(await signIns.prune(inHours(0))).toBe(0);
-      expect(await signIns.recognise('session', session.text)).toBeDefined();
-      expect(await signIns.recognise('token', token.text)).toBeDefined();
+      expect(await signIns.recognize('session', session.text)).toBeDefined();
+      expect(await signIns.recognize('token', token.text)).toBeDefined();
     });
   });
 }

@@ -64,17 +64,17 @@ describe('a signed text', () => {
         const wrong = whole[place] === 'A' ? 'B' : 'A';
         const changed = whole.slice(0, place) + wrong + whole.slice(place + 1);
         const cut = whole.slice(0, place) + whole.slice(place + 1);
-        expect([place, await signIns.recognise(kind, changed), await signIns.recognise(kind, cut)]).toEqual([
+        expect([place, await signIns.recognize(kind, changed), await signIns.recognize(kind, cut)]).toEqual([
           place,
           undefined,
           undefined,
         ]);
       }
       for (const wrong of [`${whole}A`, ` ${whole}`, `${whole}\n`, `${whole}=`, `${whole}.${whole}`])
-        expect(await signIns.recognise(kind, wrong)).toBeUndefined();
+        expect(await signIns.recognize(kind, wrong)).toBeUndefined();
     }
     expect(worked).toBe(before);
-    expect([await signIns.recognise('session', text), await signIns.recognise('token', token)]).toEqual([
+    expect([await signIns.recognize('session', text), await signIns.recognize('token', token)]).toEqual([
       expect.anything(),
       expect.anything(),
     ]);
@@ -86,24 +86,24 @@ describe('a signed text', () => {
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
     const valid: string[] = [];
     for (const last of alphabet)
-      if ((await signIns.recognise('session', text.slice(0, -1) + last)) !== undefined) valid.push(last);
+      if ((await signIns.recognize('session', text.slice(0, -1) + last)) !== undefined) valid.push(last);
     expect(valid).toEqual([text.at(-1)]);
   });
 
   it('of one kind is nothing as the other, also with the prefix of the other', async () => {
     const { text } = await signIns.openSession(sessionFor(holder()));
     const { text: token } = await signIns.createToken(tokenFor(holder()));
-    expect(await signIns.recognise('token', text)).toBeUndefined();
-    expect(await signIns.recognise('token', `hft_${text}`)).toBeUndefined();
-    expect(await signIns.recognise('session', token)).toBeUndefined();
-    expect(await signIns.recognise('session', token.slice('hft_'.length))).toBeUndefined();
+    expect(await signIns.recognize('token', text)).toBeUndefined();
+    expect(await signIns.recognize('token', `hft_${text}`)).toBeUndefined();
+    expect(await signIns.recognize('session', token)).toBeUndefined();
+    expect(await signIns.recognize('session', token.slice('hft_'.length))).toBeUndefined();
   });
 
   it('counts only with the algorithm, type, audience, issuer and times that we give, even under our own key', async () => {
     const { text } = await signIns.openSession(sessionFor(holder()));
     const [header, claims] = text.split('.').map((part, index) => (index < 2 ? decoded(part) : {}));
     const again = (newHeader: object, newClaims: object): Promise<unknown> =>
-      signIns.recognise('session', signedAs('session', { ...header, ...newHeader }, { ...claims, ...newClaims }));
+      signIns.recognize('session', signedAs('session', { ...header, ...newHeader }, { ...claims, ...newClaims }));
     expect(await again({}, {})).toBeDefined();
     for (const [newHeader, newClaims] of [
       [{ alg: 'none' }, {}],
@@ -123,8 +123,8 @@ describe('a signed text', () => {
     ] as const)
       expect([newHeader, newClaims, await again(newHeader, newClaims)]).toEqual([newHeader, newClaims, undefined]);
     const unsecured = new UnsecuredJWT(claims).encode();
-    expect(await signIns.recognise('session', unsecured)).toBeUndefined();
-    expect(await signIns.recognise('session', `${unsecured}${'A'.repeat(43)}`)).toBeUndefined();
+    expect(await signIns.recognize('session', unsecured)).toBeUndefined();
+    expect(await signIns.recognize('session', `${unsecured}${'A'.repeat(43)}`)).toBeUndefined();
   });
 
   it('of another SESSION_KEY is refused, and neither refuses its own', async () => {
@@ -133,11 +133,11 @@ describe('a signed text', () => {
       await signIns.openSession(sessionFor(holder())),
       await other.openSession(sessionFor(holder())),
     ];
-    expect([await signIns.recognise('session', theirs.text), await other.recognise('session', mine.text)]).toEqual([
+    expect([await signIns.recognize('session', theirs.text), await other.recognize('session', mine.text)]).toEqual([
       undefined,
       undefined,
     ]);
-    expect(await other.recognise('session', theirs.text)).toBeDefined();
+    expect(await other.recognize('session', theirs.text)).toBeDefined();
   });
 
   it('cannot be made or checked without SESSION_KEY: that says what to set', async () => {
@@ -147,10 +147,10 @@ describe('a signed text', () => {
       code: 'unavailable',
       message: expect.stringMatching(/SESSION_KEY is not set\. Remedy: .*openssl/),
     };
-    await expect(without.recognise('session', text)).rejects.toMatchObject(refusal);
+    await expect(without.recognize('session', text)).rejects.toMatchObject(refusal);
     await expect(without.openSession(sessionFor(holder()))).rejects.toMatchObject(refusal);
     await expect(without.createToken(tokenFor(holder()))).rejects.toMatchObject(refusal);
-    expect(await without.recognise('session', 'nonsense')).toBeUndefined();
+    expect(await without.recognize('session', 'nonsense')).toBeUndefined();
     expect(await without.epoch(holder())).toBe(0);
   });
 
@@ -184,7 +184,7 @@ describe('the end of everything of a person', () => {
     );
     await expect(undone).rejects.toThrow('undone');
     expect(await signIns.epoch(name)).toBe(0);
-    expect(await signIns.recognise('session', text)).toBeDefined();
+    expect(await signIns.recognize('session', text)).toBeDefined();
   });
 
   it('voids what another process opens before it is committed', async () => {
@@ -197,7 +197,7 @@ describe('the end of everything of a person', () => {
         return [pending, meanwhile];
       }),
     );
-    for (const { text } of token) expect(await signIns.recognise('token', text)).toBeUndefined();
+    for (const { text } of token) expect(await signIns.recognize('token', text)).toBeUndefined();
   });
 });
 
@@ -207,8 +207,8 @@ describe('a database that does not answer', () => {
     const unavailable = new SignedSignIns({ run: nowhere, key: new Secret(KEY) });
     const { text } = await signIns.openSession(sessionFor(holder()));
     const refusal = { code: 'unavailable', message: expect.stringContaining('Our own database does not answer') };
-    await expect(unavailable.recognise('session', text)).rejects.toMatchObject(refusal);
+    await expect(unavailable.recognize('session', text)).rejects.toMatchObject(refusal);
     await expect(unavailable.epoch(holder())).rejects.toMatchObject(refusal);
-    expect(await unavailable.recognise('session', 'nonsense')).toBeUndefined();
+    expect(await unavailable.recognize('session', 'nonsense')).toBeUndefined();
   });
 });

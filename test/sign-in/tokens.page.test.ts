@@ -12,7 +12,7 @@ describe('the page of the API tokens', () => {
     const answer = await post('/tokens', input());
     expect([answer.status, answer.headers.get('cache-control')]).toEqual([201, 'no-store']);
     const html = await answer.text();
-    expect(await deps.signIns.recognise('token', textOf(html))).toMatchObject({
+    expect(await deps.signIns.recognize('token', textOf(html))).toMatchObject({
       username: 'webadmin',
       scope: 'read',
       expiresAt: new Date(around.now.getTime() + 30 * DAY_MS).toISOString(),
@@ -69,7 +69,7 @@ describe('the page of the API tokens', () => {
       const answer = await post(`/tokens/${id}/revoke`);
       expect([answer.status, answer.headers.get('location')]).toEqual([303, '/tokens?done=revoked']);
     }
-    expect(await deps.signIns.recognise('token', text)).toBeUndefined();
+    expect(await deps.signIns.recognize('token', text)).toBeUndefined();
     expect(await page('/tokens?done=revoked')).toContain('Token revoked');
   });
 

@@ -19,7 +19,7 @@ import { Missing, Notice, Remedies, StatusBadge } from '../../pages/parts/notice
 import { type Clock, clockOf, Distance } from '../../pages/parts/time.tsx';
 import { LargeTrend } from '../../pages/parts/trend.tsx';
 import { whyTheDatabase } from '../database/next.tsx';
-import { ConnectionCheck } from './device-way.tsx';
+import { ConnectionCheck } from './connection-check.tsx';
 import { MeasuredData } from './measured.tsx';
 import { ModuleThresholdsCard } from './thresholds.tsx';
 import { moduleWords, remediesOf, Since, statusOf, trendLimits } from './module-texts.tsx';

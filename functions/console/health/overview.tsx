@@ -17,7 +17,7 @@ import { Remedies, StatusBadge } from '../../pages/parts/notice.tsx';
 import { type Clock, clockOf } from '../../pages/parts/time.tsx';
 import { Trend } from '../../pages/parts/trend.tsx';
 import { whyTheDatabase } from '../database/next.tsx';
-import { ConnectionCheck } from './device-way.tsx';
+import { ConnectionCheck } from './connection-check.tsx';
 import { moduleWords, remediesOf, Since, statusOf, trendLimits } from './module-texts.tsx';
 
 interface HealthCardProps {

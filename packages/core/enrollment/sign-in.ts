@@ -101,7 +101,7 @@ export function createSignIn(
   }
 
   async function byToken(token: string): Promise<SignedIn> {
-    const kept = await tokens.recognise(token);
+    const kept = await tokens.recognize(token);
     if (kept === undefined) throw unauthorized('The token is unknown or has expired. Request a new one.');
     const { id, username, password } = kept;
     const entry = await directory.signIn('core', username, password.reveal());

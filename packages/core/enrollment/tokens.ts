@@ -61,7 +61,7 @@ export class Tokens {
   }
 
   /** What a token stands for; undefined when it is none of ours, has expired or was ended. */
-  async recognise(token: string): Promise<KeptCredentials | undefined> {
+  async recognize(token: string): Promise<KeptCredentials | undefined> {
     if (token.length > MAX_TOKEN_LENGTH) return undefined;
     const options = {
       algorithms: [HEADER.alg],

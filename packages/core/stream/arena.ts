@@ -43,7 +43,7 @@ export class Blocks {
     if (block.bytes.length === BLOCK_BYTES && this.free.length < MAX_FREE) this.free.push(block);
   }
 
-  /** Uninitialised. */
+  /** Uninitialized. */
   room(bytes: number): Lent {
     if (!this.mayLend || bytes > BLOCK_BYTES) return { bytes: Buffer.allocUnsafeSlow(bytes), block: undefined };
     this.copies ??= this.take();

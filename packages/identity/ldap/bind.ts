@@ -18,7 +18,7 @@ import { RESULT, type Result } from './result.ts';
 import { placeOf, readName, type Tree, treeOf } from './tree.ts';
 
 /**
- * A shorter one is not recognised: who is locked out could find it by the time that answers take.
+ * A shorter one is not recognized: who is locked out could find it by the time that answers take.
  */
 const MIN_CHARACTERS = 20;
 

@@ -67,7 +67,7 @@ export function topFolder(archive: string, names: readonly string[]): string {
 }
 
 /** Identifies the release. `names`: files below the top folder. Throws a StackError. */
-export function recognise(archive: string, top: string, names: ReadonlySet<string>, versionText: string): Release {
+export function recognize(archive: string, top: string, names: ReadonlySet<string>, versionText: string): Release {
   const version = versionText.trim();
   const [, hardened, named] = TOP.exec(top) ?? [];
   if (!VERSION.test(version) || version !== named)
@@ -144,7 +144,7 @@ export async function withRelease<T>(
         'use the download for Docker as it is: takserver-docker-<version>.zip',
       );
     const version = await archive.text(versionFile, MAX_VERSION_BYTES);
-    return await use(archive, recognise(archive.name, top, new Set(below.keys()), version), top);
+    return await use(archive, recognize(archive.name, top, new Set(below.keys()), version), top);
   } finally {
     archive.close();
   }

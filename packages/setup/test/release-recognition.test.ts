@@ -1,7 +1,7 @@
 // Which release an archive is told to be, and which ones may follow on which.
 
 import { describe, expect, it } from 'vitest';
-import { checkUpgrade, recognise, topFolder } from '../archive/reading.ts';
+import { checkUpgrade, recognize, topFolder } from '../archive/reading.ts';
 import { releaseEntries, releaseName } from './release-archive.ts';
 
 const namesOf = (version: string, variant?: 'hardened'): Set<string> => {
@@ -18,7 +18,7 @@ const docker = (version: string) => ({
 
 describe('a release', () => {
   it('is known by its version, its variant and the Dockerfiles of that', () => {
-    expect(recognise('a.zip', 'takserver-docker-5.7-RELEASE-8', namesOf('5.7-RELEASE-8'), '5.7-RELEASE-8\r\n')).toEqual(
+    expect(recognize('a.zip', 'takserver-docker-5.7-RELEASE-8', namesOf('5.7-RELEASE-8'), '5.7-RELEASE-8\r\n')).toEqual(
       {
         version: '5.7-RELEASE-8',
         variant: 'docker',
@@ -27,7 +27,7 @@ describe('a release', () => {
       },
     );
     const top = 'takserver-docker-hardened-5.7-RELEASE-8';
-    expect(recognise('a.zip', top, namesOf('5.7-RELEASE-8', 'hardened'), '5.7-RELEASE-8')).toEqual({
+    expect(recognize('a.zip', top, namesOf('5.7-RELEASE-8', 'hardened'), '5.7-RELEASE-8')).toEqual({
       version: '5.7-RELEASE-8',
       variant: 'hardened',
       coreDockerfile: 'docker/Dockerfile.hardened-takserver',
@@ -36,19 +36,19 @@ describe('a release', () => {
   });
 
   it.each(['5.0-RELEASE-1', '5.3.1-RELEASE-12', '6.0-RELEASE-1'])('%s is new enough', (version) => {
-    expect(recognise('a.zip', `takserver-docker-${version}`, namesOf(version), version).version).toBe(version);
+    expect(recognize('a.zip', `takserver-docker-${version}`, namesOf(version), version).version).toBe(version);
   });
 
   it('older than 5.0 is refused, with why', () => {
     const old = () =>
-      recognise('a.zip', 'takserver-docker-4.10-RELEASE-50', namesOf('4.10-RELEASE-50'), '4.10-RELEASE-50');
+      recognize('a.zip', 'takserver-docker-4.10-RELEASE-50', namesOf('4.10-RELEASE-50'), '4.10-RELEASE-50');
     expect(old).toThrow('a.zip is TAK Server 4.10-RELEASE-50. Version 5.0 or newer is needed (PostgreSQL 15');
   });
 
   it.each(['', '5.7', 'HEAD', '5.8-RELEASE-1', '5.7-RELEASE-8; rm -rf /'])(
     'whose version file says %j is refused',
     (text) => {
-      const reported = () => recognise('a.zip', 'takserver-docker-5.7-RELEASE-8', namesOf('5.7-RELEASE-8'), text);
+      const reported = () => recognize('a.zip', 'takserver-docker-5.7-RELEASE-8', namesOf('5.7-RELEASE-8'), text);
       expect(reported).toThrow(`tak/version.txt says ${JSON.stringify(text)}`);
     },
   );
@@ -64,7 +64,7 @@ describe('a release', () => {
 
   it('is refused when the Dockerfiles of its variant are not there', () => {
     const reports = () =>
-      recognise('a.zip', 'takserver-docker-5.7-RELEASE-8', namesOf('5.7-RELEASE-8', 'hardened'), '5.7-RELEASE-8');
+      recognize('a.zip', 'takserver-docker-5.7-RELEASE-8', namesOf('5.7-RELEASE-8', 'hardened'), '5.7-RELEASE-8');
     expect(reports).toThrow('a.zip has no docker/Dockerfile.takserver and no docker/Dockerfile.takserver-db');
   });
 

@@ -1,4 +1,4 @@
-// Somebody in front of a page: a browser context of one size, colour scheme and will to run scripts, that keeps what must not happen:
+// Somebody in front of a page: a browser context of one size, color scheme and will to run scripts, that keeps what must not happen:
 // requests that leave the stack, errors in the browser's log, failures of the server, pages wider than the phone.
 
 import type { Browser, BrowserContext, ConsoleMessage, Page, Request, Response } from 'playwright-core';

@@ -1,4 +1,4 @@
-// No password reaches the core past the lock-out, whatever spelling a client chooses; with the real
+// No password reaches the core past the lockout, whatever spelling a client chooses; with the real
 // Caddy in front of echoes.
 
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 // The real Caddy in front of a real stack: a phone enrolls through 8446 with the public CA alone,
-// the lock-out counts clients by their own addresses, the doors let in whom the directory knows.
+// the lockout counts clients by their own addresses, the doors let in whom the directory knows.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -144,7 +144,7 @@ describe('a lost ca.pem', () => {
     writeFileSync(join(files, 'takserver.pem'), 'damaged');
     const { code, output } = await stack.start();
     expect(code).toBe(1);
-    expect(output).toMatch(/ca\.pem is missing[^]*Remedy: put ca\.pem back/);
+    expect(output).toMatch(/ca\.pem is missing[^]*Remedy: restore ca\.pem from a backup/);
     expect(readFileSync(join(files, 'ca-do-not-share.key'), 'utf8')).toBe(key);
   });
 });

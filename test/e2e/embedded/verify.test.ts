@@ -1,4 +1,4 @@
-// /auth/verify and the lock-out over real sockets, against a real directory.
+// /auth/verify and the lockout over real sockets, against a real directory.
 
 import { beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../../http/fake-deps.ts';

@@ -3,10 +3,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-const CSS = readFileSync('functions/pages/style/colours.css', 'utf8');
+const CSS = readFileSync('functions/pages/style/colors.css', 'utf8');
 const [LIGHT = '', DARK = ''] = CSS.split('@media (prefers-color-scheme: dark)');
 
-const coloursOf = (css: string): Record<string, string> =>
+const colorsOf = (css: string): Record<string, string> =>
   Object.fromEntries([...css.matchAll(/--([\w-]+):\s*(#[\da-f]{6})/g)].map(([, name = '', hex = '']) => [name, hex]));
 
 function luminance(hex: string): number {
@@ -43,21 +43,21 @@ const EDGES: [edge: string, grounds: string[]][] = [
 ];
 
 describe.each([
-  ['light', coloursOf(LIGHT)],
-  ['dark', coloursOf(DARK)],
-])('the colours of the scheme %s', (_, colours) => {
+  ['light', colorsOf(LIGHT)],
+  ['dark', colorsOf(DARK)],
+])('the colors of the scheme %s', (_, colors) => {
   const pairs = (of: typeof TEXT) => of.flatMap(([one, grounds]) => grounds.map((ground) => [one, ground] as const));
 
   it.each(pairs(TEXT))('%s on %s has a contrast of 4.5 at least', (text, ground) => {
-    expect(contrast(colours[text] ?? '', colours[ground] ?? '')).toBeGreaterThanOrEqual(4.5);
+    expect(contrast(colors[text] ?? '', colors[ground] ?? '')).toBeGreaterThanOrEqual(4.5);
   });
 
   it.each(pairs(EDGES))('the edge %s on %s has one of 3 at least', (edge, ground) => {
-    expect(contrast(colours[edge] ?? '', colours[ground] ?? '')).toBeGreaterThanOrEqual(3);
+    expect(contrast(colors[edge] ?? '', colors[ground] ?? '')).toBeGreaterThanOrEqual(3);
   });
 
   it('are the same in number as those of the other', () => {
-    expect(Object.keys(colours).toSorted()).toEqual(Object.keys(coloursOf(LIGHT)).toSorted());
-    expect(Object.keys(colours).length).toBeGreaterThan(20);
+    expect(Object.keys(colors).toSorted()).toEqual(Object.keys(colorsOf(LIGHT)).toSorted());
+    expect(Object.keys(colors).length).toBeGreaterThan(20);
   });
 });
