@@ -209,7 +209,7 @@ function keptForSlot({ name, active, retained_bytes }: ReplicationSlot): { why: 
 }
 
 const ARCHIVE_REMEDY =
-  "Fix what archive_command needs (SHOW archive_command;). If the archive is unused, run ALTER SYSTEM SET archive_command = '/bin/true'; and SELECT pg_reload_conf(); in psql. Then run ALTER SYSTEM SET archive_mode = 'off'; and restart the server.";
+  "Fix what archive_command needs (SHOW archive_command;). If the archive is unused, run in psql: ALTER SYSTEM SET archive_command = '/bin/true'; SELECT pg_reload_conf(); Then run ALTER SYSTEM SET archive_mode = 'off'; and restart the server.";
 
 function archiveTakesNothing({ archive: { mode, command, failing } }: ServerFacts): boolean {
   return mode !== 'off' && (failing || command === '');
