@@ -31,5 +31,5 @@ describe('the stack', () => {
     stack = await newStack();
     expect((await stack.start()).code).toBe(0);
   });
-  identityContract('the embedded provider', identityOfStack);
+  identityContract('the embedded provider', identityOfStack, /^Holdfast identity provider \d+\.\d+/);
 });
