@@ -179,8 +179,9 @@ export interface HttpCore extends Core {
  * A method takes 10 s at most, one that reads a whole list of certificates 30 s. Connects when it
  * is first asked.
  *
- * @example const core = httpCore({ url: 'https://takserver:8443', dataDir: '/opt/tak' }); const {
- * version } = await core.status();
+ * @example
+ * const core = httpCore({ url: 'https://takserver:8443', dataDir: '/opt/tak' });
+ * const { version } = await core.status();
  */
 export function httpCore({ url, dataDir }: HttpCoreOptions): HttpCore {
   const port = new CorePort({

@@ -154,9 +154,10 @@ const CONTROL = /\p{Cc}/u;
 const FOR_EVERYBODY = /^\/Marti\/api\/(?:version(?:\/config)?|util\/user(?:\/[A-Za-z]+)*)$/;
 
 /**
- * @example const api = createEnrollmentApi({ directory, authority, certificates, bundle, adminApi,
- * log, now, steadyMs }); const response = await api(request, { clientAddress: '192.0.2.7', secure:
- * true });
+ * @example
+ * const options = { directory, authority, certificates, bundle, adminApi, log, now, steadyMs };
+ * const api = createEnrollmentApi(options);
+ * const response = await api(request, { clientAddress: '192.0.2.7', secure: true });
  */
 export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   const { directory, authority, bundle, adminApi, adminGroup = ADMIN_ROLE_GROUP, log, now, steadyMs } = options;

@@ -78,8 +78,10 @@ interface Going {
 }
 
 /**
- * @example const service = new RetentionService({ retention: retentionFiles(dir), run, missions,
- * latencies, ... }); await service.start();
+ * @example
+ * const retention = retentionFiles(dir);
+ * const service = new RetentionService({ retention, run, missions, latencies, ... });
+ * await service.start();
  */
 export class RetentionService implements RetentionRuns {
   readonly #options: RetentionServiceOptions;

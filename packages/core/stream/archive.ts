@@ -108,8 +108,11 @@ const NO_IDS: readonly string[] = [];
 const STOPPED = 'the core was stopped before they were stored';
 
 /**
- * @example const archive = new EventArchive({ write: cotWriter(run, new GroupVectors(run)), losses:
- * lossStore(run), unwritten: unwrittenLosses(dir, log), log, now }); archive.store(event);
+ * @example
+ * const write = cotWriter(run, new GroupVectors(run));
+ * const unwritten = unwrittenLosses(dir, log);
+ * const archive = new EventArchive({ write, losses: lossStore(run), unwritten, log, now });
+ * archive.store(event);
  */
 export class EventArchive implements Archive {
   readonly #options: ArchiveOptions;

@@ -210,9 +210,10 @@ export function systemRoutes({ release }: IdentityApiOptions): IdentityRoute[] {
 const BASE = '/api/v3';
 
 /**
- * @example const api = createIdentityApi({ store, now: () => new Date(), log, release: '2026.8.3'
- * }); const response = await api.request('/api/v3/core/users/me/', { headers: { authorization:
- * `Bearer ${key}` } });
+ * @example
+ * const api = createIdentityApi({ store, now: () => new Date(), log, release: '2026.8.3' });
+ * const headers = { authorization: `Bearer ${key}` };
+ * const response = await api.request('/api/v3/core/users/me/', { headers });
  */
 export function createIdentityApi(options: IdentityApiOptions): Hono<IdentityEnv> {
   const { store, now, log } = options;

@@ -190,9 +190,11 @@ export interface IdentityStore {
 }
 
 /**
- * @example const store = identityStore({ run: keptDatabase(url, options), secretKey, now: () => new
- * Date(), log }); const verdict = await store.checkPassword({ username: 'anna', password,
- * appPasswords: true, place: { standing: 'usual' } });
+ * @example
+ * const run = keptDatabase(url, options);
+ * const store = identityStore({ run, secretKey, now: () => new Date(), log });
+ * const place = { status: 'usual' };
+ * await store.checkPassword({ username: 'anna', password, appPasswords: true, place });
  */
 export function identityStore({ run, secretKey, now, log, line = hashLine() }: IdentityStoreOptions): IdentityStore {
   const keys = identityKeys(secretKey);
