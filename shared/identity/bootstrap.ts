@@ -113,12 +113,17 @@ interface Ensured {
   isNew: boolean;
 }
 
-async function ensureGroup(identity: Identity, name: string, changed: Changed): Promise<Group> {
-  const existing = await identity.groups.named(name);
+/** The group of this name; created if missing, also while another process creates it. */
+export async function ensureGroup(
+  { groups }: Pick<Identity, 'groups'>,
+  name: string,
+  changed: Changed = () => undefined,
+): Promise<Group> {
+  const existing = await groups.named(name);
   if (existing !== undefined) return existing;
   const made = await orTheOneOfAnother(
-    () => identity.groups.create(name),
-    () => identity.groups.named(name),
+    () => groups.create(name),
+    () => groups.named(name),
   );
   changed(`created group ${name}`);
   return { members: [], ...made };

@@ -13,6 +13,7 @@ import {
   roleGroupsOf,
   userOf,
 } from '../devices/accounts.ts';
+import { ensureGroup } from '../identity/bootstrap.ts';
 import { readChannelName } from '../identity/rules.ts';
 import type { Account, GroupName } from '../identity/port.ts';
 
@@ -64,20 +65,13 @@ export function needsGroup({ kind, username, attributes }: Pick<Account, 'kind' 
   return kind === 'person';
 }
 
-/**
- * The group of accounts that are in no other; made when somebody has deleted it at the provider.
- */
-async function ungroupedGroup({ identity }: Pick<PeopleDeps, 'identity'>): Promise<GroupName> {
-  return (await identity.groups.named(UNGROUPED_GROUP)) ?? identity.groups.create(UNGROUPED_GROUP);
-}
-
 /** What an account that is to be in these channels joins: the ungrouped one when there are none. */
 export async function joinedGroups(
   deps: Pick<PeopleDeps, 'identity'>,
   account: Pick<Account, 'kind' | 'username' | 'attributes'>,
   channels: readonly GroupName[],
 ): Promise<readonly GroupName[]> {
-  return channels.length > 0 || !needsGroup(account) ? channels : [await ungroupedGroup(deps)];
+  return channels.length > 0 || !needsGroup(account) ? channels : [await ensureGroup(deps.identity, UNGROUPED_GROUP)];
 }
 
 /** Steps to these channels and no others; groups that are no channels stay. */

@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { UNGROUPED_GROUP } from '@holdfast/kit/names';
 import { setUserGroups } from '../../shared/people/channel-membership.ts';
 import { ACTOR, peopleWorld } from './fake-people.ts';
 
@@ -38,4 +39,15 @@ it('waits a second at most for a core that hangs', async () => {
   await vi.advanceTimersByTimeAsync(1_000);
   expect((await setting).groups.map(({ name }) => name)).toEqual(['core_Blue']);
   expect(deps.log.events.map(({ event }) => event)).toContain('core.regroup.failed');
+});
+
+it('joins the ungrouped group that another process creates at the same moment', async () => {
+  const { deps, set } = await adaInRed();
+  const { groups } = deps.identity;
+  const create = groups.create.bind(groups);
+  groups.create = async (name) => {
+    await create(name);
+    return create(name);
+  };
+  expect((await set([])).groups.map(({ name }) => name)).toEqual([UNGROUPED_GROUP]);
 });
