@@ -19,13 +19,14 @@ export const FEATURES = [
   'people',
   'retention',
   'database',
+  'backups',
   'alerts',
   'health',
   'http',
   'runtime',
 ];
 /** Packages, lowest first: each imports only those before it, through their entry points. */
-export const PACKAGES = ['kit', 'pki', 'core', 'identity', 'stack', 'setup'];
+export const PACKAGES = ['kit', 'pki', 'core', 'identity', 'backup', 'stack', 'setup'];
 const PARTS = ['functions', 'jobs', 'shared', 'packages', 'compose', 'scripts', 'bench', 'test'];
 
 export interface Import {

@@ -20,6 +20,7 @@ export const GENERATED_NAMES = [
   'FLOWS_DB_PASSWORD',
   'FLOWS_CREDENTIAL_KEY',
   'FLOWS_PASSWORD',
+  'BACKUP_TOKEN',
 ] as const;
 
 export type GeneratedName = (typeof GENERATED_NAMES)[number];
@@ -91,6 +92,7 @@ export const ROTATED = [
   'FLOWS_PASSWORD',
   'VIDEO_PUBLISH_PASSWORD',
   'VIDEO_READ_PASSWORD',
+  'BACKUP_TOKEN',
 ] as const;
 
 /** Why other secrets can't be rotated. */

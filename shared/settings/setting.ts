@@ -9,6 +9,7 @@ export const SECTIONS = {
   secrets: 'Passwords (generated once and kept when unset)',
   people: 'People and sign-in',
   alerts: 'Alerts',
+  backup: 'Backups (none are made while BACKUP_TARGET is unset)',
   places: 'Service addresses (set automatically; override one to use an external service)',
 } as const;
 

@@ -2,6 +2,7 @@
 // checks at start.
 
 import { isEmailAddress } from '@holdfast/kit/addresses';
+import { BACKUP_SETTINGS } from './backup.ts';
 import { DEPLOYMENT_SETTINGS } from './deployment.ts';
 import {
   databaseSize,
@@ -261,6 +262,7 @@ export const SETTINGS = {
     example: 'https://heartbeat.example.org/ping/1234',
   }),
 
+  ...BACKUP_SETTINGS,
   ...PLACE_SETTINGS,
 } as const;
 

@@ -1,0 +1,90 @@
+// Defines the variables of backups. Section `backup`.
+
+import {
+  keyedUrl,
+  oneOf,
+  quartzSchedule,
+  secretText,
+  text,
+  trueOrFalse,
+  url,
+  visibleSecret,
+  wholeNumber,
+} from './kinds.ts';
+import { optional, withDefault } from './setting.ts';
+
+export const BACKUP_SETTINGS = {
+  BACKUP_TARGET: optional(
+    text(
+      'an absolute directory, or s3://BUCKET/PREFIX',
+      /^(?:\/[^\p{Cc}]{0,4095}|s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/[A-Za-z0-9!_.*'()/-]{0,512})?)$/u,
+    ),
+    {
+      section: 'backup',
+      about:
+        'Where backups are kept: a directory, or s3://BUCKET/PREFIX; without it no backups are made (containers: /var/lib/holdfast/backups, the volume backup-data, or a mounted disk)',
+      example: '/mnt/backups',
+    },
+  ),
+  BACKUP_PASSPHRASE: optional(secretText(), {
+    section: 'backup',
+    about:
+      'Passphrase that encrypts backups; keep a copy elsewhere, because no backup can be opened without it. It or BACKUP_RECIPIENT is needed',
+    example: 'from your password manager',
+  }),
+  BACKUP_RECIPIENT: optional(text('an age public key (age1...)', /^age1[02-9ac-hj-np-z]{58}$/), {
+    section: 'backup',
+    about:
+      'age public key that encrypts backups instead of a passphrase; the server cannot read them back, so no proof goes beyond "complete"',
+    example: 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p',
+  }),
+  BACKUP_CRON: withDefault(quartzSchedule(), '0 30 2 * * ?', {
+    section: 'backup',
+    about: 'When backups are made: Quartz with seconds, in the time zone of the server; needs BACKUP_TARGET',
+  }),
+  BACKUP_HISTORY: withDefault(trueOrFalse(), 'true', {
+    section: 'backup',
+    about: 'Include the history of CoT and chat messages, most of the size',
+  }),
+  BACKUP_PROOF: withDefault(oneOf('always', 'weekly', 'off'), 'always', {
+    section: 'backup',
+    about: 'When a backup is proven by restoring it into a scratch instance: after every one, once a week, or never',
+  }),
+  BACKUP_KEEP_DAYS: withDefault(wholeNumber(1, 36500, 'days'), '30', {
+    section: 'backup',
+    about: 'Days that backups are kept; permanent ones and the last proven one are always kept',
+  }),
+  BACKUP_KEEP_COUNT: withDefault(wholeNumber(1, 10000), '7', {
+    section: 'backup',
+    about: 'Backups that are kept whatever their age',
+  }),
+  BACKUP_S3_URL: optional(keyedUrl(), {
+    section: 'backup',
+    about: 'Address of the S3-compatible storage (default: AWS in BACKUP_S3_REGION)',
+    example: 'https://s3.example.org',
+  }),
+  BACKUP_S3_REGION: withDefault(text('a region name', /^[a-z0-9-]{1,64}$/), 'us-east-1', {
+    section: 'backup',
+    about: 'Region of the S3 storage',
+  }),
+  BACKUP_S3_ACCESS_KEY: optional(secretText(), {
+    section: 'backup',
+    about: 'Access key of the S3 storage',
+    example: 'from the storage provider',
+  }),
+  BACKUP_S3_SECRET_KEY: optional(secretText(), {
+    section: 'backup',
+    about: 'Secret key of the S3 storage',
+    example: 'from the storage provider',
+  }),
+  BACKUP_URL: optional(url('http', 'https'), {
+    section: 'places',
+    about: 'Backup service of the stack',
+    example: 'http://backup:8090',
+  }),
+  BACKUP_TOKEN: optional(visibleSecret, {
+    section: 'secrets',
+    about: 'Token that only the backup service and management know',
+    example: 'Xk3vT8mQzR5nWc2Lp7Bd',
+  }),
+} as const;
