@@ -87,7 +87,7 @@ export function testMessage(place: Place, channel: 'email' | 'sms', id: string):
     color: COLORS.note,
     paragraphs: [what],
     lists: [],
-    link: { label: 'Health', url: `${baseOf(place)}/api/health` },
+    link: { label: 'Health', url: `${baseOf(place)}/health` },
     why: `You get this because an administrator sent a test and your address is in ${setting}.`,
   };
   const brief = `[Holdfast] Test message from ${name}. ${what}`;
@@ -96,7 +96,7 @@ export function testMessage(place: Place, channel: 'email' | 'sms', id: string):
 
 /** The address with more about a module. */
 function pageOf(module: string, place: Place): string {
-  return `${baseOf(place)}/api/health/${encodeURIComponent(module.toWellFormed())}`;
+  return `${baseOf(place)}/health/${encodeURIComponent(module.toWellFormed())}`;
 }
 
 function baseOf({ url }: Place): string {

@@ -62,7 +62,7 @@ Next steps:
 - Look for what grew with du -xh / | sort -h | tail.
 - Delete it, or make the volume larger.
 
-Details: https://monitor.cot.example.org/api/health/disk
+Details: https://monitor.cot.example.org/health/disk
 
 You get this because your address is in ALERT_EMAIL_TO and critical reaches the level set by MON_DISK_ALERT_MIN_LEVEL.
 `);
@@ -81,7 +81,7 @@ You get this because your address is in ALERT_EMAIL_TO and critical reaches the 
       expect(html).toContain(piece);
     expect(html).not.toMatch(/<(img|script|link|style|iframe|form)|src=|url\(|@import/i);
     expect([...html.matchAll(/href="([^"]*)"/g)].map((match) => match[1])).toEqual([
-      'https://monitor.cot.example.org/api/health/disk',
+      'https://monitor.cot.example.org/health/disk',
     ]);
   });
 
@@ -98,7 +98,7 @@ You get this because your address is in ALERT_EMAIL_TO and critical reaches the 
     expect(late.subject).toBe('[Holdfast] disk was critical on cot.example.org');
     expect(late.text).toMatch(/^disk was critical on cot\.example\.org\.\n/);
     expect(late.text).toContain(sentence);
-    expect(late.text).toContain('Current state: https://monitor.cot.example.org/api/health/disk');
+    expect(late.text).toContain('Current state: https://monitor.cot.example.org/health/disk');
     expect(late.html).toContain(sentence);
     expect(late.brief).toMatch(/^Holdfast: disk was CRITICAL on .*, raised 2026-01-02 03:04:05 UTC, sent late\.$/);
     expect(write().text).not.toContain('could not be sent');

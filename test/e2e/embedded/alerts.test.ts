@@ -96,7 +96,7 @@ describe('an alert', () => {
       expect(text).toContain('public.rows_dead');
       expect(text).toMatch(/10 % of its rows are dead \(2000 of 20000\)/);
       expect(text).toMatch(/warning from 5 %/);
-      expect(text).toContain(`${stack.file().api}/api/health/autovacuum`);
+      expect(text).toContain(`${stack.file().api}/health/autovacuum`);
     }
     await owner("INSERT INTO archive_loss (began, ended, events, reason) VALUES (now(), now(), 7, 'it was away')");
     await eventually('the mail about losses is there', () => about('database').length > 0, 10_000);
