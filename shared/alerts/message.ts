@@ -87,7 +87,7 @@ export function testMessage(place: Place, channel: 'email' | 'sms', id: string):
     color: COLORS.note,
     paragraphs: [what],
     lists: [],
-    link: { label: 'Health', url: `${baseOf(place)}/health` },
+    link: { label: 'Overview', url: `${baseOf(place)}/` },
     why: `You get this because an administrator sent a test and your address is in ${setting}.`,
   };
   const brief = `[Holdfast] Test message from ${name}. ${what}`;
