@@ -50,6 +50,13 @@ unpack_debian() {
   )
 }
 
+# A real S3 server, built from the Go module proxy in about a minute. Debian has none.
+install_s3_server() {
+  [ "$(id -u)" = 0 ] && has go || return
+  echo 'Building for the tests: versitygw...' >&2
+  GOBIN=/usr/local/bin go install -ldflags='-s -w' github.com/versity/versitygw/cmd/versitygw@v1.8.0 >&2
+}
+
 # wanted CHECK 'TESTS SKIPPED WITHOUT IT' PACKAGE...: root installs a missing tool; others note it.
 missing_packages=()
 wanted() {
@@ -99,5 +106,6 @@ install_test_tools() {
   unpacked 'has pebble' 'public certificates, from an ACME server' here /usr/local/bin usr/bin/pebble usr/bin/pebble-challtestsrv -- pebble
   unpacked has_compose 'the layers of Docker Compose 2.24 or newer' trixie /usr/local/lib/docker/cli-plugins \
     usr/libexec/docker/cli-plugins/docker-compose usr/libexec/docker/cli-plugins/docker-buildx -- docker-compose docker-buildx
+  if ! has versitygw; then install_s3_server || not_installed+=('backups in S3-compatible storage (needs Go 1.25 or newer, and root)'); fi
   return 0
 }
