@@ -3,6 +3,7 @@
 
 import type { Deps } from '../shared/http/deps.ts';
 import type { Job } from '../shared/jobs/port.ts';
+import { isWanted as hasBackupToCarryOn, run as backUp } from './back-up.ts';
 import { run as countRetentionDays } from './count-retention-days.ts';
 import { run as disconnectUnlisted, isWanted as hasLoggedConnections } from './disconnect-unlisted.ts';
 import { run as dispatchAlerts } from './dispatch-alerts.ts';
@@ -93,6 +94,14 @@ export const JOBS: readonly Job<Deps>[] = [
     limitSeconds: 50,
     isWanted: hasVacuumToCarryOn,
     run: runVacuum,
+  },
+  {
+    name: 'back-up',
+    cron: '*/5 * * * * *',
+    claim: 'row',
+    limitSeconds: 50,
+    isWanted: hasBackupToCarryOn,
+    run: backUp,
   },
   {
     name: 'keep-retention-history',

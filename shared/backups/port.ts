@@ -98,3 +98,8 @@ export interface Backups {
   /** The archive itself, as it is stored. Rejects with `not_found`. */
   read(name: string): Promise<{ body: ReadableStream<Uint8Array>; bytes: number }>;
 }
+
+/** The ports that this feature needs, by their names in Deps. */
+export interface BackupPorts {
+  backups: Backups;
+}

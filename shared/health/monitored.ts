@@ -3,6 +3,7 @@
 import type { Schedules } from '@holdfast/kit/cron';
 import type { Directory } from '@holdfast/kit/directory';
 import type { Alerts, Channel, Heartbeat } from '../alerts/port.ts';
+import type { Backups } from '../backups/port.ts';
 import type { CoreDatabase } from '../core/database/port.ts';
 import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
 import type { Core, CoreFiles, CoreRetention } from '../core/port.ts';
@@ -24,6 +25,7 @@ export interface WantedContainer {
 export interface Wanted {
   tuning: DatabaseTuning;
   retention: WantedRetention;
+  backups: WantedBackups | undefined;
   /** PGDATA of the core's database as this machine sees it; undefined if unknown. */
   databaseDirectory: string | undefined;
   /** The host of CORE_DATABASE_URL; undefined if it names none. */
@@ -40,6 +42,12 @@ export interface Wanted {
   container: WantedContainer | undefined;
   /** The endpoints of the core; undefined if the variable is not set. */
   coreEndpoints: Record<'api' | 'enrollment' | 'streaming', TlsEndpoint | undefined>;
+}
+
+/** Undefined if no backups are wanted. */
+export interface WantedBackups {
+  /** BACKUP_CRON, in the time zone of the machine. */
+  cron: string;
 }
 
 /** A program of the stack whose releases are watched. */
@@ -68,6 +76,7 @@ export interface Monitored extends MachinePorts {
   coreEnrollment: CoreEnrollment;
   clientKeys: ClientKeys;
   jobRuns: Pick<JobRuns, 'summaries'>;
+  backups: Pick<Backups, 'state'>;
   certificateStore: CertificateStore;
   coreRetention: Pick<CoreRetention, 'policy' | 'schedule' | 'runs'>;
   retentionFiles: Pick<RetentionFiles, 'read'>;

@@ -26,6 +26,7 @@ export function wantedOf(settings: Settings, { listen, mode }: { listen: string 
       maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
     },
     retention: wantedRetention(settings),
+    backups: settings.BACKUP_TARGET === undefined ? undefined : { cron: settings.BACKUP_CRON },
     databaseDirectory: settings.CORE_DATABASE_DIR,
     databaseHost: hostOf(settings.CORE_DATABASE_URL),
     publicNames: hosts.filter((host) => !isIpAddress(host)),

@@ -8,6 +8,7 @@ import type { Place } from '../alerts/message.ts';
 import type { Addresses } from '../alerts/transports.ts';
 import type { AlertPorts } from '../alerts/port.ts';
 import type { AuditPorts } from '../audit/port.ts';
+import type { BackupPorts } from '../backups/port.ts';
 import type { CoreDevicePorts } from '../core/devices/port.ts';
 import type { CorePorts } from '../core/port.ts';
 import type { DatabasePorts } from '../database/port.ts';
@@ -28,6 +29,7 @@ export interface Deps
   extends
     AlertPorts,
     AuditPorts,
+    BackupPorts,
     CoreDevicePorts,
     CorePorts,
     DatabasePorts,

@@ -6,6 +6,8 @@ import { cronSchedules } from '@holdfast/kit/cron';
 import type { RunSql } from '@holdfast/kit/kept-database';
 import { RELEASE } from '@holdfast/kit/release';
 import { addressesOf, transportsOf, placeOf, recipientsOf, type SmtpFactory } from '../alerts/transports.ts';
+import { HttpBackups } from '../backups/http.ts';
+import type { Backups } from '../backups/port.ts';
 import { type CoreConnections, coreDatabase } from '../core/database/database.ts';
 import type { CoreDatabase } from '../core/database/port.ts';
 import { growthFacts } from '../database/growth/facts.ts';
@@ -84,6 +86,7 @@ export function sharedDeps(facts: HostFacts) {
   const identity = identityOf(settings, exclusive);
   const certificateStore = certificateStoreTable(state);
   const jobRuns = jobRunTable(state);
+  const backups = backupsOf(settings);
   const retention = {
     retentionFacts: retentionFacts(figures),
     retentionHistory: retentionHistoryTable(state),
@@ -100,6 +103,7 @@ export function sharedDeps(facts: HostFacts) {
     settingsShown: showSettings(settings, sources),
     thresholds,
     jobRuns,
+    backups,
     certificateStore,
     enrollmentTokens: enrollmentTokenTable(state),
     ...retention,
@@ -119,6 +123,7 @@ export function sharedDeps(facts: HostFacts) {
       identity,
       certificateStore,
       jobRuns,
+      backups,
       ...retention,
       ...growth,
       clocks: clocksOf(database, settings.IDENTITY_URL),
@@ -155,6 +160,13 @@ function identityOf({ IDENTITY_URL: url, IDENTITY_TOKEN: token }: Settings, excl
     groups: port as Identity['groups'],
     appPasswords: port as Identity['appPasswords'],
   };
+}
+
+/** The backup service, where the settings place it. */
+function backupsOf({ BACKUP_TARGET: target, BACKUP_URL: url, BACKUP_TOKEN: token }: Settings): Backups {
+  if (url !== undefined && token !== undefined) return new HttpBackups({ url, token, fetch });
+  const missing = target === undefined ? 'BACKUP_TARGET' : url === undefined ? 'BACKUP_URL' : 'BACKUP_TOKEN';
+  return unplaced('The backup service cannot be called', missing) as Backups;
 }
 
 /**

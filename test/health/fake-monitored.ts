@@ -12,6 +12,7 @@ import type { Container, DiskUse, TlsEndpoint, TlsState } from '../../shared/hos
 import type { Claim, JobRuns } from '../../shared/jobs/port.ts';
 import type { RetentionHistory } from '../../shared/retention/port.ts';
 import { type History, NO_HISTORY } from '../../shared/settings/status.ts';
+import { type FakeBackups, provenBackups } from '../backups/fake-backups.ts';
 import { type DatabaseWorld, fakeCoreDatabase, serverFacts } from '../core/fake-core-database.ts';
 import { type FakeCore, fakeCore } from '../core/fake-core.ts';
 import { type FakeGrowth, fakeGrowth } from '../database/fake-growth.ts';
@@ -77,6 +78,7 @@ export interface World extends DatabaseWorld {
   directory: FakeDirectory;
   certificateStore: CertificateStore;
   retention: FakeRetention;
+  backups: FakeBackups;
   growth: FakeGrowth;
   retentionHistory: RetentionHistory;
   /** Who our API token belongs to; an error where it is refused. */
@@ -99,6 +101,7 @@ export function world(): World {
   void addProbe({ core, provider, directory, certificateStore });
   const made: World = {
     retention: fakeRetention(() => made.now),
+    backups: provenBackups(() => made.now),
     growth: fakeGrowth(),
     retentionHistory: fakeRetentionHistory(() => made.now),
     core,
@@ -111,6 +114,7 @@ export function world(): World {
       databaseDirectory: '/data/pgdata',
       databaseHost: 'core-database',
       retention: { cot: undefined, geochat: undefined, cron: undefined, unit: 'days' },
+      backups: { cron: '0 30 2 * * ?' },
       publicNames: [],
       publicAddresses: [],
       tlsEndpoints: [],
@@ -252,6 +256,9 @@ export function fakeMonitored(of: World): Monitored {
     },
     get clientKeys() {
       return of.core.clientKeys;
+    },
+    get backups() {
+      return of.backups;
     },
     get certificateStore() {
       return of.certificateStore;

@@ -15,6 +15,7 @@ import { GuardedAuthenticator } from '../../shared/sign-in/authenticator.ts';
 import type { FastAuthenticator } from '../../shared/sign-in/port.ts';
 import { alertsHolding } from '../alerts/fake-alerts.ts';
 import { type FakeAudit, fakeAudit } from '../audit/fake-audit.ts';
+import type { FakeBackups } from '../backups/fake-backups.ts';
 import { type FakeCore, fakeCore } from '../core/fake-core.ts';
 import { type FakeVacuum, fakeVacuum } from '../database/fake-vacuum.ts';
 import { fakeCertificateStore, fakeEnrollmentTokens } from '../devices/fake-certificate-store.ts';
@@ -76,6 +77,8 @@ export const PASSWORD = 'correct horse battery';
 export const TOKEN = 'metrics-token-0123456789';
 
 export interface FakeDeps extends Deps {
+  /** The backup service of the world. */
+  backups: FakeBackups;
   log: ReturnType<typeof memoryLog>;
   requests: MemoryRequestStatistics;
   identity: FakeIdentity;
@@ -144,6 +147,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
   const { core, coreEnrollment, coreDevices, coreAuthority, adminGrants, clientKeys, bundles } = theCore;
   const deps: FakeDeps = {
     theCore,
+    backups: around.backups,
     retention: around.retention,
     coreRetention: around.retention.coreRetention,
     retentionFiles: around.retention.retentionFiles,
