@@ -92,6 +92,14 @@ export const DEFAULT_THRESHOLDS: Thresholds = {
     containers: { interval: 60, alert_min_level: 'warning' },
     config: { interval: 60, alert_min_level: 'note' },
     updates: { interval: 21600, alert_min_level: 'note' },
+    backup: {
+      interval: 300,
+      warning: 6,
+      critical: 48,
+      room_warning: 3,
+      room_critical: 1,
+      alert_min_level: 'warning',
+    },
     alerts: { interval: 15, alert_min_level: 'warning' },
   },
 };

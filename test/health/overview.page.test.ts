@@ -51,7 +51,7 @@ describe('the overview', () => {
   });
 
   it('counts the checks that are pending after a start', async () => {
-    expect(heading(await visitor.page('/'))).toBe('Just started: 15 of 15 checks pending');
+    expect(heading(await visitor.page('/'))).toBe('Just started: 16 of 16 checks pending');
     const html = await visitor.page('/');
     expect(cardOf(html, 'disk')).toContain('Not measured yet.');
     expect(words(html)).toContain('Not checked yet');
@@ -89,7 +89,7 @@ describe('the overview', () => {
     await measure();
     around.now = new Date(around.now.getTime() + 60 * MINUTE_MS);
     const html = await visitor.page('/');
-    expect(heading(html)).toContain('15 critical problems: Database, Dead rows, Retention and 12 more');
+    expect(heading(html)).toContain('16 critical problems: Database, Dead rows, Retention and 13 more');
     expect(cardOf(html, 'tls')).toContain('Not measured since');
   });
 

@@ -65,6 +65,11 @@ const MODULES: Readonly<Record<string, ModuleWords>> = {
     about: 'Settings changed in their files that need a restart to take effect.',
   },
   updates: { title: 'Updates', about: 'Newer releases of the software in this stack.' },
+  backup: {
+    title: 'Backups',
+    about: 'If backups are made and proven, how old the last proven one is, and how many more fit.',
+    pages: [['/backups', 'Backups']],
+  },
   alerts: {
     title: 'Alerts',
     about: 'Checks that alerts reach their recipients.',

@@ -4,6 +4,7 @@
 import type { HealthModule } from '../module.ts';
 import { alerts } from './alerts.ts';
 import { autovacuum } from './autovacuum.ts';
+import { backup } from './backup.ts';
 import { certificates } from './certificates.ts';
 import { config } from './config.ts';
 import { containers } from './containers.ts';
@@ -33,6 +34,7 @@ export const HEALTH_MODULES: readonly HealthModule[] = [
   containers,
   config,
   updates,
+  backup,
   alerts,
 ];
 

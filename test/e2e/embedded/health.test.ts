@@ -25,6 +25,7 @@ const MODULES = [
   'containers',
   'config',
   'updates',
+  'backup',
   'alerts',
 ];
 
