@@ -80,7 +80,8 @@ async function limitedFetch(origin: string, { connectMs, stallMs }: S3Limits): P
       },
       body: bytes === undefined ? null : Readable.from(pieces(bytes)),
     });
-    // The client asks for a list and takes 404 as an empty one; with a body it would lose the reason.
+    // The client asks for a list and takes 404 as an empty one; with a body it would lose the
+    // reason.
     if (statusCode === 404 && url.searchParams.has('list-type')) throw listMissing(await body.text());
     const whole = method === 'HEAD' || statusCode >= 300 || statusCode === 204;
     const text = whole ? await body.text() : '';

@@ -1,5 +1,5 @@
-// Keeps backups in S3-compatible storage. An archive is uploaded in parts: the storage shows it only
-// once it is complete.
+// Keeps backups in S3-compatible storage. An archive is uploaded in parts: the storage shows it
+// only once it is complete.
 
 import { Readable } from 'node:stream';
 import type { S3mini } from 's3mini';

@@ -24,13 +24,17 @@ export interface BackupTarget {
   write(name: string, content: AsyncIterable<Uint8Array>, options?: WriteOptions): Promise<void>;
   /** The whole archive, in order. The reader must read it to the end or destroy it. */
   read(name: string): Promise<{ body: Readable; bytes: number }>;
-  /** The sidecars whose archive is there, newest first. Sidecars that can't be read are left out. */
+  /**
+   * The sidecars whose archive is there, newest first. Sidecars that can't be read are left out.
+   */
   list(): Promise<Backup[]>;
   /** Writes or replaces the sidecar `<name>.json`. */
   putSidecar(backup: Backup): Promise<void>;
   /** Deletes the archive, then its sidecar. Deleting what isn't there is no error. */
   remove(name: string): Promise<void>;
-  /** Deletes what killed backups left: partial archives, sidecars without one. Resolves with names. */
+  /**
+   * Deletes what killed backups left: partial archives, sidecars without one. Resolves with names.
+   */
   clean(): Promise<string[]>;
   /** Null if the storage doesn't say. */
   freeBytes(): Promise<number | null>;

@@ -108,7 +108,7 @@ function valueOfLine(text: string): string {
     ?.flatMap((piece) =>
       piece.length === 4 ? [Number.parseInt(piece.slice(2), 16)] : [...new TextEncoder().encode(piece)],
     );
-  return new TextDecoder().decode(Uint8Array.from(bytes ?? []));
+  return new TextDecoder(undefined, { ignoreBOM: true }).decode(Uint8Array.from(bytes ?? []));
 }
 
 /** For clocks that are behind. */

@@ -31,6 +31,13 @@ it('whatever is written to the index is read back', () => {
   );
 });
 
+it('keeps a byte order mark at the head of a name', () => {
+  const revoked = [
+    { serial: '1', revokedAt: new Date(0), expiresAt: new Date('2050-01-01T00:00:00Z'), subject: 'CN=\uFEFFada' },
+  ];
+  expect(readIndex(indexText(revoked))).toEqual({ revoked, damaged: [] });
+});
+
 it('no name makes a second line, a further column or another entry', () => {
   const base = { serial: '4a', revokedAt: new Date(0), expiresAt: new Date('2050-01-01T00:00:00Z') };
   const text = indexText([
