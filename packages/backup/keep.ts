@@ -2,7 +2,8 @@
 // count, and not needed as the last proven one.
 
 import { DAY_MS } from '@holdfast/kit/time';
-import { type Backup, PROOF_LEVELS } from '../../shared/backups/port.ts';
+import type { Backup } from '../../shared/backups/port.ts';
+import { isProven } from '../../shared/backups/rules.ts';
 
 export interface KeepRules {
   /** Backups of this many days are kept. */
@@ -37,12 +38,6 @@ export function expiredBackups(backups: readonly Kept[], { days, count }: KeepRu
     .map(({ name }) => name)
     .toReversed()
     .slice(0, MAX_DELETED_AT_ONCE);
-}
-
-/** True if the proof reached the highest level that the stack can reach. */
-export function isProven({ proof }: Pick<Backup, 'proof'>): boolean {
-  if (proof === null || proof.level === null) return false;
-  return PROOF_LEVELS.indexOf(proof.level) >= PROOF_LEVELS.indexOf(proof.limit?.level ?? 'serves');
 }
 
 /** A time that can't be read counts as now: such a backup is never too old. */

@@ -2,16 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY_MS } from '@holdfast/kit/time';
 import type { Backup, Proof, ProofLevel } from '../../../shared/backups/port.ts';
-import { expiredBackups, isProven, MAX_DELETED_AT_ONCE } from '../keep.ts';
+import { isProven } from '../../../shared/backups/rules.ts';
+import { expiredBackups, MAX_DELETED_AT_ONCE } from '../keep.ts';
 
 const NOW = new Date('2026-03-01T02:30:00Z');
 
-const proof = (level: ProofLevel | null, limit: ProofLevel | null = null): Proof => ({
+const proof = (level: ProofLevel | null): Proof => ({
   level,
   at: NOW.toISOString(),
   seconds: 1,
   error: null,
-  limit: limit === null ? null : { level: limit, reason: 'no key here' },
+  limit: null,
   checks: [],
 });
 
@@ -47,13 +48,6 @@ describe('the keep rules', () => {
       aged(44, { permanent: true }),
     ];
     expect(expiredBackups(old, { days: 30, count: 1 }, NOW)).toEqual(['backup-43']);
-  });
-
-  it('take the limit of the stack as proven', () => {
-    expect(isProven({ proof: proof('complete', 'complete') })).toBe(true);
-    expect(isProven({ proof: proof('restores') })).toBe(false);
-    expect(isProven({ proof: proof(null) })).toBe(false);
-    expect(isProven({ proof: null })).toBe(false);
   });
 
   it('do little harm when the clock is years ahead, and none when it is behind', () => {
