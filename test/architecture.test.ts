@@ -190,7 +190,8 @@ describe('the house', () => {
     expect(lengths.filter(({ length }) => length > LIMITS.functionLines)).toEqual([]);
     const small = product.filter((file) => linesOf(file) <= 40).length;
     expect((100 * small) / product.length).toBeLessThanOrEqual(BROKEN_TODAY.smallFilesPercent);
-    const large = folderSizes().filter(([, count]) => count > 25);
+    // One entry for each program: a list, not a place to look for code.
+    const large = folderSizes().filter(([folder, count]) => count > (folder === 'scripts' ? 45 : 25));
     expect(large).toEqual([]);
     const entries = product.filter((file) => folderOf(file) === 'scripts' && linesOf(file) > 40);
     expect(entries).toEqual([]);
