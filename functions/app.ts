@@ -11,6 +11,7 @@ import { identify, signIn } from '../shared/http/sign-in.ts';
 import { alertsFunction } from './alerts.ts';
 import { auditFunction, logsFunction } from './audit.ts';
 import { authVerifyFunction } from './auth-verify.ts';
+import { backupsFunction } from './backups.ts';
 import { certDownloadsFunction, certRevocationFunction, certsFunction } from './certs.ts';
 import { clientsFunction } from './clients.ts';
 import { enrollmentFunction } from './enrollment.ts';
@@ -72,6 +73,7 @@ export function createApp(deps: Deps): App {
   retentionRunsFunction(app, deps);
   opsJobsFunction(app, deps);
   vacuumFunction(app, deps);
+  backupsFunction(app, deps);
   meCertsFunction(app, deps);
   retentionFunction(app, deps);
   alertsFunction(app, deps);
