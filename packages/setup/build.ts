@@ -21,6 +21,7 @@ interface Output {
 const PROGRAMS = [
   'answers',
   'audit',
+  'backup',
   'configure-core',
   'container',
   'container-proxy',

@@ -69,7 +69,7 @@ class EmbeddedPlanner {
     this.#args = args;
     this.#layout = layoutOf(args.data);
     this.#ports = portsWithOffset(args.offset);
-    this.#envFile = readEnvFile(home, args.env);
+    this.#envFile = readEnvFile(home, args.env, this.#layout.env);
     const { layer } = this.#envFile;
     this.#given = [environmentLayer(environment), ...(layer === undefined ? [] : [layer])];
     // The provider of the stack has a token of its own although the settings may name one for
@@ -127,6 +127,8 @@ class EmbeddedPlanner {
         ldap: { url: settings.LDAP_URL, base_dn: settings.LDAP_BASE_DN },
         database: this.#coreUrl(),
         state_database: stateUrl.reveal(),
+        identity_database: this.#databaseUrl(IDENTITY_OWNER, 'IDENTITY_DB_PASSWORD', IDENTITY_DATABASE),
+        ...(this.#envFile.layer === undefined ? {} : { settings_file: this.#envFile.path }),
         webadmin: { username: WEBADMIN, password: settings.CORE_WEBADMIN_PASSWORD?.reveal() },
         ...(flows === undefined ? {} : { flows: { url: flows.url, username: FLOWS_USER, password: flows.password } }),
       },

@@ -16,8 +16,9 @@ export interface EnvFileLayer {
   words: string;
 }
 
-export function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
-  const path = explicit ?? join(home, '.env');
+/** `own`: in the data directory, from a restore. It counts before that of the repository. */
+export function readEnvFile(home: string, explicit: string | undefined, own?: string): EnvFileLayer {
+  const path = explicit ?? envFileOf(home, own);
   if (!existsSync(path)) {
     if (explicit === undefined)
       return { path, layer: undefined, problems: [], warnings: [], words: 'defaults and environment' };
@@ -59,4 +60,9 @@ export function readEnvFile(home: string, explicit: string | undefined): EnvFile
     ),
     words: path,
   };
+}
+
+/** The env file of a stack that is started without --env. */
+export function envFileOf(home: string, own?: string): string {
+  return own !== undefined && existsSync(own) ? own : join(home, '.env');
 }

@@ -3,6 +3,7 @@
 import { resolve } from 'node:path';
 import { isUnicastAddress, normalAddress } from '@holdfast/kit/addresses';
 import { type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
+import type { RestoreArguments } from './backup/restore.ts';
 import { blockedPort, dataDirectory, HIGHEST_BASE_PORT } from './process/layout.ts';
 
 export interface StartArguments {
@@ -14,8 +15,12 @@ export interface StartArguments {
   /** With the flow engine. */
   flows: boolean;
   listen: string | undefined;
-  /** Absolute; undefined means .env in the repository root, if it exists. */
+  /**
+   * Absolute; undefined means .env in the data directory, else in the repository root, if it
+   * exists.
+   */
   env: string | undefined;
+  restore?: RestoreArguments | undefined;
 }
 
 export const START_USAGE = `Usage: ./scripts/start.sh --embedded [options]
@@ -25,7 +30,12 @@ export const START_USAGE = `Usage: ./scripts/start.sh --embedded [options]
   --offset N         add N to every port (default 0)
   --listen ADDRESS   also accept connections from other machines on ADDRESS, over TLS (0.0.0.0: all addresses)
   --flows            also run the flow engine (Node-RED) on port 1880; the first start installs it from npm
-  --env FILE         read settings from FILE instead of .env in the repository
+  --env FILE         read settings from FILE instead of .env in the data directory or the repository
+  --restore FILE     restore a backup into the data directory first, which must be new or empty
+  --passphrase-file FILE
+                     the passphrase of the backup, in the first line of FILE
+  --identity-file FILE
+                     the age identity of the backup, if it was encrypted for a recipient
   --detach           return when the stack is running; to stop it: ./scripts/stop.sh --data DIR
   --help             show this help
 `;
@@ -40,6 +50,9 @@ export function parseStartArguments({ argv, home, cwd }: Invocation): StartArgum
       offset: { type: 'string' },
       listen: { type: 'string' },
       env: { type: 'string' },
+      restore: { type: 'string' },
+      'passphrase-file': { type: 'string' },
+      'identity-file': { type: 'string' },
       detach: { type: 'boolean' },
       flows: { type: 'boolean' },
       help: { type: 'boolean' },
@@ -54,7 +67,25 @@ export function parseStartArguments({ argv, home, cwd }: Invocation): StartArgum
     flows: values.flows === true,
     listen: listen(values.listen),
     env: values.env === undefined ? undefined : resolve(cwd, values.env),
+    restore: restoreArguments(cwd, values.restore, values['passphrase-file'], values['identity-file']),
   };
+}
+
+function restoreArguments(
+  cwd: string,
+  file: string | undefined,
+  passphrase: string | undefined,
+  identity: string | undefined,
+): RestoreArguments | undefined {
+  const keys = [passphrase, identity].filter((each) => each !== undefined);
+  if (file === undefined) {
+    if (keys.length === 0) return undefined;
+    throw new UsageError('--passphrase-file and --identity-file need --restore FILE');
+  }
+  if (keys.length !== 1) throw new UsageError('--restore needs either --passphrase-file FILE or --identity-file FILE');
+  const path = (value: string | undefined): string | undefined =>
+    value === undefined ? undefined : resolve(cwd, value);
+  return { file: resolve(cwd, file), passphraseFile: path(passphrase), identityFile: path(identity) };
 }
 
 function offset(value: string | undefined, flows: boolean): number {

@@ -9,6 +9,7 @@ import { WEBADMIN } from '@holdfast/kit/names';
 import { forgetPostgresVariables } from '@holdfast/kit/postgres';
 import { RELEASE } from '@holdfast/kit/release';
 import { describeProblem } from '../../shared/settings/setting.ts';
+import { restoreEmbedded } from './backup/restore.ts';
 import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
 import { installFlows } from './flows/install.ts';
 import { FLOWS_USER } from './flows/process.ts';
@@ -36,6 +37,9 @@ export async function start(call: Invocation): Promise<number> {
     say(WITHOUT_CONTAINERS);
     return 2;
   }
+  // A detached supervisor is started after the restore, with the same arguments.
+  if (args.restore !== undefined && environment[DETACHED_VARIABLE] !== '1')
+    await restoreEmbedded(home, args.data, args.restore);
   const plan = planEmbedded(home, args, environment);
   if (Array.isArray(plan)) {
     say(

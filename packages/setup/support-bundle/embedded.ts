@@ -90,7 +90,7 @@ export async function collectEmbedded(directory: string, place: OperatorPlace, h
       'give the data directory of the stack with --data DIR. For the stack in containers, .env is missing: run ./scripts/setup.sh',
     );
   const generated = keptSecrets(layout.secrets, []).values;
-  const set = readEnvFile(home, undefined).layer?.values ?? {};
+  const set = readEnvFile(home, undefined, layout.env).layer?.values ?? {};
   const stack = existsSync(layout.stack) ? readFileSync(layout.stack, 'utf8') : '{}';
   const { state_database: stateUrl } = JSON.parse(stack) as { state_database?: string };
   const facts = await factsOf(place, stateUrl === undefined ? {} : { DATABASE_URL: stateUrl });

@@ -15,6 +15,7 @@ import type { AuditVerdict } from '../../../shared/audit/port.ts';
 import { type Prunable, prunable, pruneAudit } from '../../../shared/audit/prune.ts';
 import { verifyChain } from '../../../shared/audit/verify.ts';
 import { parseEnvFile } from '../../../shared/settings/load.ts';
+import { envFileOf } from '../env-file-layer.ts';
 import { dataDirectory, layoutOf } from '../process/layout.ts';
 import { parseObject } from '../secrets.ts';
 
@@ -116,7 +117,7 @@ function dayOf(value: string | undefined, today: string): string {
 
 /** Throws a StackError with a remedy if a setting is missing. */
 function auditPlace(args: AuditArguments, home: string, environment: Variables): AuditPlace {
-  const layers = [environment, fileVariables(args.env, home)];
+  const layers = [environment, fileVariables(args.env, home, args.data)];
   if (args.data === undefined) {
     const directory = valueOf('DATA_DIR', layers);
     return {
@@ -142,8 +143,8 @@ function auditPlace(args: AuditArguments, home: string, environment: Variables):
   };
 }
 
-function fileVariables(explicit: string | undefined, home: string): Variables {
-  const file = explicit ?? join(home, '.env');
+function fileVariables(explicit: string | undefined, home: string, data: string | undefined): Variables {
+  const file = explicit ?? envFileOf(home, data === undefined ? undefined : layoutOf(data).env);
   if (existsSync(file)) return parseEnvFile(read(file)).values;
   if (explicit === undefined) return {};
   throw new StackError(`--env ${file}: file not found.`, 'give the env file of the stack');

@@ -67,7 +67,7 @@ function rotate(home: string, layout: Layout, names: readonly string[]): string 
   writeFileAtomically(`${layout.secrets}${BEFORE_ROTATION}${stamp}`, before);
   const fresh = Object.fromEntries(chosen.map((name) => [name, generatePassword()]));
   writeFileAtomically(layout.secrets, `${JSON.stringify({ ...values, ...fresh }, null, 2)}\n`);
-  const set = readEnvFile(home, undefined).layer?.values ?? {};
+  const set = readEnvFile(home, undefined, layout.env).layer?.values ?? {};
   const overridden = chosen.filter((name) => (set[name] ?? '') !== '');
   return `New values for ${chosen.join(', ')}.
 ${overridden.length === 0 ? '' : `.env also sets ${overridden.join(', ')} and takes precedence. Change the value there, too.\n`}To apply them, start the stack: ./scripts/start.sh --embedded --data ${layout.root}

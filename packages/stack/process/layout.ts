@@ -22,6 +22,8 @@ export interface Layout {
   processes: string;
   secrets: string;
   stack: string;
+  /** Settings of a restored stack; without it those of the repository count. */
+  env: string;
 }
 
 /** Paths below an absolute data directory. */
@@ -39,6 +41,7 @@ export function layoutOf(root: string): Layout {
     processes: join(run, 'processes.json'),
     secrets: join(root, 'secrets.json'),
     stack: join(root, 'stack.json'),
+    env: join(root, '.env'),
   };
 }
 

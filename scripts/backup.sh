@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Makes a backup of a running stack. ./scripts/backup.sh --help lists the options.
+set -euo pipefail
+called_from=$PWD
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
+# shellcheck source=scripts/docker.sh
+source scripts/docker.sh
+# shellcheck source=scripts/programs.sh
+source scripts/programs.sh
+if ! wants_help "$@" && in_containers "$@"; then
+  refuse 1 'This release backs up embedded stacks only.' 'for an embedded stack: ./scripts/backup.sh --data DIR'
+fi
+run_installed backup "$@"
