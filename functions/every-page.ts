@@ -9,11 +9,13 @@ import type { Deps } from '../shared/http/deps.ts';
 import { PAGES_VERSION, SCRIPT_PATH, STYLE_PATH } from '../shared/http/page.tsx';
 import { alertsPage } from './console/alerts/alerts.tsx';
 import { auditPage } from './console/audit.tsx';
+import { backupsPage } from './console/backups/backups.tsx';
 import { certificateNewPage, certificatePage } from './console/certificates/certificate.tsx';
 import { certificatesPage } from './console/certificates/certificates.tsx';
 import { databasePage } from './console/database/database.tsx';
 import { vacuumPage } from './console/database/vacuum.tsx';
 import { devicesPage } from './console/devices.tsx';
+import { emergencySheetPage } from './console/backups/emergency-sheet.tsx';
 import { healthModulePage } from './console/health/module.tsx';
 import { overviewPage } from './console/health/overview.tsx';
 import { jobPage, jobsPage } from './console/jobs/jobs.tsx';
@@ -114,11 +116,13 @@ export const PAGES: readonly PageFunction[] = [
   addDevicePage,
   alertsPage,
   auditPage,
+  backupsPage,
   certificateNewPage,
   certificatePage,
   certificatesPage,
   databasePage,
   devicesPage,
+  emergencySheetPage,
   enrollmentPage,
   groupPage,
   groupsPage,

@@ -39,6 +39,7 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { key: 'devices', path: '/devices', label: 'Devices', faces: CONSOLE, access: 'viewer', inBar: CONSOLE },
   { key: 'certificates', path: '/certificates', label: 'Certificates', faces: CONSOLE, access: 'viewer' },
   { key: 'database', path: '/database', label: 'Database', faces: CONSOLE, access: 'viewer', inBar: CONSOLE },
+  { key: 'backups', path: '/backups', label: 'Backups', faces: CONSOLE, access: 'viewer' },
   { key: 'alerts', path: '/alerts', label: 'Alerts', faces: CONSOLE, access: 'viewer' },
   {
     key: 'service-accounts',

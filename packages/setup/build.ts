@@ -27,6 +27,7 @@ const PROGRAMS = [
   'container-proxy',
   'core',
   'dev-workerd',
+  'emergency-sheet',
   'identity',
   'identity-setup',
   'preflight',

@@ -28,7 +28,8 @@ export interface BackupServiceOptions {
   withinMs?: number;
 }
 
-const WITHIN_MS = 10_000;
+/** Pages wait no longer for a part. */
+const WITHIN_MS = 6_000;
 /** Of a list: some thousand backups with the checks of their proofs. */
 const MAX_BYTES = 32 * 1024 * 1024;
 const MAX_WORDS = 1000;

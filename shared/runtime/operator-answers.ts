@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
 import { nameKey, WEBADMIN } from '@holdfast/kit/names';
 import type { Actor } from '../audit/port.ts';
+import { emergencySheet } from '../backups/view.ts';
 import type { StageResult } from '../devices/connections/probe.ts';
 import { healthModuleOf } from '../health/modules/index.ts';
 import type { Measurement } from '../health/port.ts';
@@ -27,6 +28,7 @@ const requestSchema = z.discriminatedUnion('ask', [
   z.strictObject({ ask: z.literal('unlock'), address: z.string().max(MAX_NAME_LENGTH) }),
   z.strictObject({ ask: z.literal('prove') }),
   z.strictObject({ ask: z.literal('health') }),
+  z.strictObject({ ask: z.literal('emergency-sheet') }),
   z.strictObject({ ask: z.literal('source'), name: z.string().max(100) }),
   z.strictObject({
     ask: z.literal('password'),
@@ -72,6 +74,7 @@ const ANSWERS: {
   unlock: (deps, { address }) => unlock(deps, address),
   prove: (deps) => deps.together('operator proof', () => prove(deps)),
   health: async ({ health }) => JSON.parse(health.current('full').body) as unknown,
+  'emergency-sheet': (deps) => emergencySheet(deps),
   source: async ({ settingsShown }, query) => settingsShown.find(({ name }) => name === query.name)?.source ?? null,
   password: givePassword,
 };

@@ -1,6 +1,7 @@
 // Shows the progress of a job: a bar, the current step and the estimated end.
 
 import { counted, rounded } from '@holdfast/kit/format';
+import { BACKUP_JOB, readBackupJob } from '../../../shared/backups/jobs.ts';
 import { readResult, readVacuumJob, VACUUM_JOB } from '../../../shared/database/vacuum/jobs.ts';
 import { nameOf } from '../../../shared/database/vacuum/rules.ts';
 import type { OpsJob, OpsJobState } from '../../../shared/jobs/port.ts';
@@ -8,7 +9,11 @@ import { RETENTION_JOB } from '../../../shared/retention/jobs.ts';
 import type { Status } from '../../../shared/settings/status.ts';
 import { type Clock, When } from '../../pages/parts/time.tsx';
 
-const KINDS: Record<string, string> = { [VACUUM_JOB]: 'Vacuum', [RETENTION_JOB]: 'Retention run' };
+const KINDS: Record<string, string> = {
+  [VACUUM_JOB]: 'Vacuum',
+  [RETENTION_JOB]: 'Retention run',
+  [BACKUP_JOB]: 'Backup',
+};
 
 /** The kinds of jobs that have a name here. */
 export const KNOWN_KINDS = Object.keys(KINDS);
@@ -19,6 +24,8 @@ export function formatKind(kind: string): string {
 
 /** `Full vacuum of 3 tables`, `Retention run`. */
 export function formatJob(job: OpsJob): string {
+  const backup = job.kind === BACKUP_JOB ? readBackupJob(job)?.input : undefined;
+  if (backup?.what === 'proof') return `Proof of ${backup.name ?? 'a backup'}`;
   const order = job.kind === VACUUM_JOB ? readVacuumJob(job)?.input : undefined;
   if (order === undefined) return formatKind(job.kind);
   const [first, ...others] = order.tables;
@@ -74,6 +81,12 @@ export function adviceOf(job: OpsJob): Advice | undefined {
       words: 'Deleted rows stay deleted. The next run deletes the rest. Fix the problem above, if there is one.',
       path: '/database/retention',
       label: 'Retention policy',
+    };
+  if (kind === BACKUP_JOB)
+    return {
+      words: 'Earlier backups are not affected. Fix the problem above, then run it again.',
+      path: '/backups',
+      label: 'Backups',
     };
   return undefined;
 }

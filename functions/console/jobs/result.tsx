@@ -2,6 +2,8 @@
 
 import { z } from '@hono/zod-openapi';
 import { formatBytes, counted, grouped, formatSeconds } from '@holdfast/kit/format';
+import { BACKUP_JOB, type BackupResult, readResult as readBackupResult } from '../../../shared/backups/jobs.ts';
+import { LEVEL_WORDS } from '../../../shared/backups/rules.ts';
 import { readResult, VACUUM_JOB, type VacuumedTable, type VacuumResult } from '../../../shared/database/vacuum/jobs.ts';
 import { nameOf } from '../../../shared/database/vacuum/rules.ts';
 import type { OpsJob } from '../../../shared/jobs/port.ts';
@@ -28,6 +30,14 @@ function vacuumResultOf(job: OpsJob): VacuumResult | undefined {
   return job.kind === VACUUM_JOB ? readResult(job) : undefined;
 }
 
+function backupResultOf(job: OpsJob): BackupResult | undefined {
+  return job.kind === BACKUP_JOB ? readBackupResult(job) : undefined;
+}
+
+function levelOf({ level }: BackupResult): string {
+  return level === null ? 'Not proven' : `Proven: ${LEVEL_WORDS[level].title}`;
+}
+
 /** A short summary; undefined if there is no result. */
 export function formatResult(job: OpsJob): string | undefined {
   const vacuum = vacuumResultOf(job);
@@ -39,6 +49,8 @@ export function formatResult(job: OpsJob): string | undefined {
     if (mode === 'standard' && given === 0) return `${many}. New rows can reuse the space of dead rows.`;
     return `${many}. ${given === 0 ? 'No space' : formatBytes(given)} returned to the disk.`;
   }
+  const backup = backupResultOf(job);
+  if (backup !== undefined) return `${formatBytes(backup.bytes)}. ${levelOf(backup)}.`;
   const retention = retentionResultOf(job);
   if (retention === undefined) return undefined;
   const rows = deletedBy(retention);
@@ -56,8 +68,25 @@ function deletedBy({ rows, included }: RetentionResult): number {
 export function JobResult({ job }: { job: OpsJob }) {
   const vacuum = vacuumResultOf(job);
   if (vacuum !== undefined) return <Vacuumed result={vacuum} />;
+  const backup = backupResultOf(job);
+  if (backup !== undefined) return <BackedUp result={backup} />;
   const retention = retentionResultOf(job);
   return retention === undefined ? null : <Deleted result={retention} />;
+}
+
+function BackedUp({ result }: { result: BackupResult }) {
+  const { name, bytes, rows, seconds } = result;
+  return (
+    <Facts
+      of={{
+        Backup: <a href="/backups">{name}</a>,
+        Size: formatBytes(bytes),
+        Rows: grouped(rows),
+        Duration: formatSeconds(seconds),
+        Level: levelOf(result),
+      }}
+    />
+  );
 }
 
 const TYPES: Record<string, string> = {
