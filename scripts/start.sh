@@ -19,6 +19,13 @@ if [ "$is_embedded" = no ]; then
   start_containers "$@"
   exit 0
 fi
+# An interrupted upgrade left the data or the programs half changed.
+if [ -f .upgrade/journal.json ] && [ -z "${HOLDFAST_UPGRADE:-}" ]; then
+  scripts/upgrade.sh recover --leave-stopped || [ ! -f .upgrade/journal.json ] || exit 1
+  home=$PWD
+  cd "$called_from"
+  exec "$home/scripts/start.sh" "$@"
+fi
 # shellcheck source=scripts/install.sh
 source scripts/install.sh
 prepare_holdfast

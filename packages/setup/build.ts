@@ -43,6 +43,7 @@ const PROGRAMS = [
   'support-bundle',
   'sync-retention',
   'unlock',
+  'upgrade',
 ];
 
 const repairs: Plugin = {

@@ -30,7 +30,7 @@ import {
 } from './database/roles.ts';
 import { type EnvFileLayer, readEnvFile } from './env-file-layer.ts';
 import { FLOWS_USER, type FlowsPlan, flowsPlan } from './flows/process.ts';
-import type { StackPlan } from './plan.ts';
+import type { StackPlan, StartedWith } from './plan.ts';
 import { guardScript } from './process/guard.ts';
 import { type Layout, layoutOf, type Ports, portsWithOffset } from './process/layout.ts';
 import { GENERATED_NAMES, type GeneratedName, type KeptSecrets, keptSecrets } from './secrets.ts';
@@ -59,6 +59,7 @@ class EmbeddedPlanner {
   readonly #layout: Layout;
   readonly #ports: Ports;
   readonly #envFile: EnvFileLayer;
+  readonly #environment: Layer;
   /** What a person has set. */
   readonly #given: Layer[];
   readonly #secrets: KeptSecrets;
@@ -71,7 +72,8 @@ class EmbeddedPlanner {
     this.#ports = portsWithOffset(args.offset);
     this.#envFile = readEnvFile(home, args.env, this.#layout.env);
     const { layer } = this.#envFile;
-    this.#given = [environmentLayer(environment), ...(layer === undefined ? [] : [layer])];
+    this.#environment = environmentLayer(environment);
+    this.#given = [this.#environment, ...(layer === undefined ? [] : [layer])];
     // The provider of the stack has a token of its own although the settings may name one for
     // another provider.
     this.#secrets = keptSecrets(
@@ -116,6 +118,7 @@ class EmbeddedPlanner {
       secretsToKeep: this.#secrets.changed ? this.#secrets.values : undefined,
       secretsRead: this.#secrets.readFrom,
       stackFile: {
+        started_with: this.#startedWith(),
         api: apiUrl,
         console: apiUrl,
         portal: portalUrl,
@@ -147,6 +150,20 @@ class EmbeddedPlanner {
       },
       managementProgram: join(home, 'dist/management.js'),
       managementEnvironment: (certificates) => this.#managementEnvironment(certificates),
+    };
+  }
+
+  /** For the start after an upgrade. Of the environment only the names of settings. */
+  #startedWith(): StartedWith {
+    const { offset, listen, flows, env } = this.#args;
+    return {
+      arguments: [
+        ...(offset === 0 ? [] : ['--offset', String(offset)]),
+        ...(listen === undefined ? [] : ['--listen', listen]),
+        ...(flows ? ['--flows'] : []),
+        ...(env === undefined ? [] : ['--env', env]),
+      ],
+      environment: Object.keys(relevant(this.#environment.values)).toSorted(),
     };
   }
 

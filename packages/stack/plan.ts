@@ -9,6 +9,13 @@ import type { DatabasePasswords } from './database/roles.ts';
 import type { FlowsPlan } from './flows/process.ts';
 import type { Layout, Ports } from './process/layout.ts';
 
+/** What a start was given, in stack.json. */
+export interface StartedWith {
+  arguments: string[];
+  /** Names of settings from the environment. */
+  environment: string[];
+}
+
 export interface StackPlan {
   layout: Layout;
   ports: Ports;

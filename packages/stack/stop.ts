@@ -2,8 +2,8 @@
 // Deletes only the stack's own files: never the targets of links, never files of others.
 
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, lstatSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { accessSync, constants, existsSync, lstatSync, rmdirSync, rmSync } from 'node:fs';
+import { basename } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, explainFileError, StackError } from '@holdfast/kit/app-error';
@@ -12,7 +12,7 @@ import { clearStaleServer } from './database/cluster.ts';
 import { guardScript, takeLock } from './process/guard.ts';
 import { dataDirectory, type Layout, layoutOf } from './process/layout.ts';
 import { endLeftovers, isAlive, runningSupervisor, whileStopped } from './process/ownership.ts';
-import { BEFORE_ROTATION } from './secrets.ts';
+import { partsOf, upgradeCopies } from './parts.ts';
 
 interface StopArguments {
   /** Absolute. */
@@ -209,28 +209,13 @@ async function promptForConfirmation(root: string): Promise<string> {
 
 /** Deletes the files of a stopped stack, which can't be started meanwhile. */
 async function removeStack(home: string, layout: Layout): Promise<void> {
-  await whileStopped(home, layout, say, () => partsOf(layout).forEach(remove));
+  await whileStopped(home, layout, say, () => [...partsOf(layout), ...upgradeCopies(layout)].forEach(remove));
   remove(layout.run);
   say(
     removeIfEmpty(layout.root)
       ? `Deleted ${layout.root}.\n`
       : `Deleted the stack's data. ${layout.root} was kept because it contains other files.\n`,
   );
-}
-
-/** Everything of the stack directly in the root, except the directory of the lock. */
-function partsOf(layout: Layout): string[] {
-  const own = new Set(
-    Object.values(layout).filter((path: string) => dirname(path) === layout.root && path !== layout.run),
-  );
-  const made = readdirSync(layout.root)
-    .filter(
-      (name) =>
-        name.startsWith(`${basename(layout.secrets)}${BEFORE_ROTATION}`) ||
-        /^(?:(?:pgdata|secrets\.json|stack\.json|pg_hba\.conf)\.new|pg_hba\.conf)$/.test(name),
-    )
-    .map((name) => join(layout.root, name));
-  return [...own, ...made];
 }
 
 function remove(path: string): void {

@@ -1,6 +1,8 @@
 // Defines the host facts that health and pages read: disks, names, logs, processes, clocks,
 // containers and TLS endpoints.
 
+import { z } from 'zod';
+
 export interface DiskUse {
   /** The mount point. */
   mount: string;
@@ -181,6 +183,43 @@ export interface ReleaseFeed {
   newest(product: string, cycle: string): Promise<string | undefined>;
 }
 
+/** What upgrade.sh keeps of the last upgrade, in DATA_DIR. */
+export const upgradeRecordSchema = z.object({
+  /**
+   * `upgraded`: the new version runs. `returned`: it failed, and the version before runs again.
+   * `stuck`: the version before did not start either. `back`: somebody went back.
+   */
+  outcome: z.enum(['upgraded', 'returned', 'stuck', 'back']),
+  from: z.string(),
+  to: z.string(),
+  /** ISO 8601. */
+  at: z.string(),
+  /** Why it failed; null if it did not. */
+  reason: z.string().nullable(),
+  /** Data that the way back put aside; null if there is none. */
+  set_aside: z.string().nullable(),
+  /** Where `upgrade.sh back` leads from the version that runs now; null if it leads nowhere. */
+  way_back: z
+    .object({
+      version: z.string(),
+      /** When that version was replaced; ISO 8601. */
+      at: z.string(),
+      /** The data of that moment; null once it is deleted. */
+      snapshot: z.string().nullable(),
+      /** True if a database was changed since, so that only the data of then fits. */
+      schema_changed: z.boolean(),
+    })
+    .nullable(),
+  /** True once somebody has looked at a failure. */
+  cleared: z.boolean(),
+});
+export type UpgradeRecord = z.infer<typeof upgradeRecordSchema>;
+
+export interface Upgrades {
+  /** Undefined if there never was one. Throws an AppError if the record can't be read. */
+  last(): Promise<UpgradeRecord | undefined>;
+}
+
 /** What this feature needs from outside, by the names in Deps. */
 export interface HostPorts {
   logFiles: LogFiles;
@@ -195,4 +234,6 @@ export interface MachinePorts {
   hostNames: HostNames;
   /** Undefined without a container runtime. */
   containers: Containers | undefined;
+  /** Undefined without DATA_DIR. */
+  upgrades: Upgrades | undefined;
 }

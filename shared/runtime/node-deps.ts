@@ -19,6 +19,7 @@ import { diskUse } from '../host/disks.ts';
 import { assetDirectory, hostNames, logDirectory, nodeProcess } from '../host/machine.ts';
 import { memoryRequestStatistics } from '../host/request-statistics.ts';
 import { tlsEndpoints } from '../host/tls-endpoints.ts';
+import { upgradeFile } from '../host/upgrades.ts';
 import type { Deps } from '../http/deps.ts';
 import { appliedPasswordTable } from '../identity/applied-passwords.ts';
 import { exclusiveByDatabase } from '../identity/exclusive.ts';
@@ -120,6 +121,7 @@ function hostPortsOf(host: NodeHost, { notify }: Pick<SharedDeps, 'notify'>, sta
   const { home, configuration, handover, log, modules, jobs, minuteCrons = false } = host;
   const { settings, thresholds } = configuration;
   const { HEARTBEAT_URL: beatUrl, CONTAINER_RUNTIME_URL: runtimeUrl, CORE_DATA_DIR: coreDirectory } = settings;
+  const { DATA_DIR: ownDirectory } = settings;
   return {
     ...corePartsOf(settings),
     ...signInPortsOf(settings, state, log),
@@ -143,6 +145,7 @@ function hostPortsOf(host: NodeHost, { notify }: Pick<SharedDeps, 'notify'>, sta
             alone: handover.mode !== 'embedded',
             ...(handover.composeProject === undefined ? {} : { project: handover.composeProject }),
           }),
+    upgrades: ownDirectory === undefined ? undefined : upgradeFile(ownDirectory),
     configurationFiles: watchConfiguration({ home, ...handover, envFile: handover.envFile, thresholds }),
     health: new MemoryHealthCache({
       intervals: Object.fromEntries(modules.map((name) => [name, thresholds.modules[name]?.interval ?? 60])),

@@ -29,6 +29,7 @@ const requestSchema = z.discriminatedUnion('ask', [
   z.strictObject({ ask: z.literal('prove') }),
   z.strictObject({ ask: z.literal('health') }),
   z.strictObject({ ask: z.literal('emergency-sheet') }),
+  z.strictObject({ ask: z.literal('busy') }),
   z.strictObject({ ask: z.literal('source'), name: z.string().max(100) }),
   z.strictObject({
     ask: z.literal('password'),
@@ -75,6 +76,11 @@ const ANSWERS: {
   prove: (deps) => deps.together('operator proof', () => prove(deps)),
   health: async ({ health }) => JSON.parse(health.current('full').body) as unknown,
   'emergency-sheet': (deps) => emergencySheet(deps),
+  busy: async ({ opsJobs, coreRetention }) => {
+    const running = (await coreRetention.runs().catch(() => undefined)) ?? [];
+    const ofCore = running.some(({ state }) => state === 'running') ? ['retention at the core'] : [];
+    return [...(await opsJobs.open()).map(({ kind }) => kind), ...ofCore];
+  },
   source: async ({ settingsShown }, query) => settingsShown.find(({ name }) => name === query.name)?.source ?? null,
   password: givePassword,
 };

@@ -8,7 +8,7 @@ import type { TableStatistics } from '../../shared/core/database/port.ts';
 import type { CoreCertificates } from '../../shared/core/port.ts';
 import type { CertificateStore } from '../../shared/devices/port.ts';
 import type { Monitored, Wanted } from '../../shared/health/monitored.ts';
-import type { Container, DiskUse, TlsEndpoint, TlsState } from '../../shared/host/port.ts';
+import type { Container, DiskUse, TlsEndpoint, TlsState, UpgradeRecord } from '../../shared/host/port.ts';
 import type { Claim, JobRuns } from '../../shared/jobs/port.ts';
 import type { RetentionHistory } from '../../shared/retention/port.ts';
 import { type History, NO_HISTORY } from '../../shared/settings/status.ts';
@@ -70,6 +70,7 @@ export interface World extends DatabaseWorld {
   nodeVersion: string;
   /** Newest release by `product cycle`; undefined: no network. */
   releases: Record<string, string> | undefined;
+  upgrade: UpgradeRecord | undefined;
   alerts: AlertSummary;
   /** The core that health asks, who may enroll there, and what is known of certificates. */
   core: FakeCore;
@@ -154,6 +155,7 @@ export function world(): World {
     changed: [],
     nodeVersion: '24.21.0',
     releases: { 'postgresql 16': '16.14', 'nodejs 24': '24.21.0' },
+    upgrade: undefined,
     alerts: {
       pending: 0,
       oldest_pending_seconds: 0,
@@ -323,6 +325,7 @@ export function fakeMonitored(of: World): Monitored {
       const { heartbeat } = of;
       return heartbeat === undefined ? undefined : { state: async () => heartbeat };
     },
+    upgrades: { last: async () => of.upgrade },
     releases: {
       newest: async (product, cycle) => {
         if (of.releases === undefined) throw new AppError('unavailable', 'no network');
