@@ -76,14 +76,28 @@ const ANSWERS: {
   prove: (deps) => deps.together('operator proof', () => prove(deps)),
   health: async ({ health }) => JSON.parse(health.current('full').body) as unknown,
   'emergency-sheet': (deps) => emergencySheet(deps),
-  busy: async ({ opsJobs, coreRetention }) => {
-    const running = (await coreRetention.runs().catch(() => undefined)) ?? [];
-    const ofCore = running.some(({ state }) => state === 'running') ? ['retention at the core'] : [];
-    return [...(await opsJobs.open()).map(({ kind }) => kind), ...ofCore];
-  },
+  busy,
   source: async ({ settingsShown }, query) => settingsShown.find(({ name }) => name === query.name)?.source ?? null,
   password: givePassword,
 };
+
+/**
+ * Work that a restart would interrupt. A core that reports no runs, or a stack without backups, has
+ * none of that kind.
+ */
+async function busy({ opsJobs, coreRetention, backups }: OperatorDeps): Promise<string[]> {
+  const [jobs, runs, backup] = await Promise.all([
+    opsJobs.open(),
+    coreRetention.runs().catch(() => undefined),
+    backups.state().catch(() => undefined),
+  ]);
+  const isRetaining = runs?.some(({ state }) => state === 'running') === true;
+  return [
+    ...jobs.map(({ kind }) => kind),
+    ...(isRetaining ? ['retention at the core'] : []),
+    ...(backup?.running ? [backup.running.kind] : []),
+  ];
+}
 
 async function unlock(deps: OperatorDeps, address: string): Promise<void> {
   if (!ADDRESS.test(address))

@@ -154,3 +154,23 @@ it('refuses what it does not know', async () => {
   for (const requested of [undefined, {}, { ask: 'shell' }, { ask: 'health', more: 1 }, { ask: 'unlock' }])
     await expect(operated().ask(requested)).rejects.toMatchObject({ code: 'invalid' });
 });
+
+it('names the work that a restart would interrupt', async () => {
+  const { deps, ask } = operated();
+  expect(await ask({ ask: 'busy' })).toEqual([]);
+  const now = deps.now().toISOString();
+  await deps.opsJobs.add({ id: crypto.randomUUID(), kind: 'vacuum', actor: 'ada', input: {}, now });
+  deps.backups.state = async () => ({
+    ...(await fakeDeps().backups.state()),
+    running: {
+      kind: 'backup',
+      name: null,
+      started_at: now,
+      phase: 'Copying cot_router',
+      percent: null,
+      bytes_per_second: null,
+      seconds_left: null,
+    },
+  });
+  expect(await ask({ ask: 'busy' })).toEqual(['vacuum', 'backup']);
+});

@@ -305,7 +305,7 @@ async function back(args: UpgradeArguments, call: Invocation): Promise<number> {
   return CONTINUE;
 }
 
-/** Runs in .upgrade/updater. `recover`: what was interrupted before it changed anything is dropped. */
+/** Runs in .upgrade/updater. `recover` drops what was interrupted before it changed anything. */
 async function carryOn(args: UpgradeArguments, call: Invocation): Promise<number> {
   const journal = readJournal(args.home);
   if (journal === undefined) return EXIT.done;

@@ -37,7 +37,7 @@ export function freeName({ root }: Layout, prefix: typeof BEFORE_UPGRADE | typeo
   }
 }
 
-/** Copies everything but the logs. The copy has its name only once it is complete and on the disk. */
+/** Copies everything but the logs. The copy gets its name once it is complete and on the disk. */
 export async function takeSnapshot(layout: Layout, snapshot: string): Promise<void> {
   if (existsSync(snapshot)) return;
   const partial = snapshot + PARTIAL;
@@ -100,7 +100,7 @@ export function discardCopies(layout: Layout, except: readonly (string | null)[]
   return unwanted.map((path) => basename(path));
 }
 
-/** A part that is a link to another place, which a copy would not contain; undefined if there is none. */
+/** A part that is a link to another place, which a copy would lack; undefined if there is none. */
 export function linkOutside(layout: Layout): string | undefined {
   return savedParts(layout)
     .map((name) => join(layout.root, name))

@@ -17,7 +17,7 @@ export interface Target {
   source: string;
 }
 
-export interface Wish {
+export interface TargetQuery {
   home: string;
   /** The version of --to; undefined: the newest. */
   to: string | undefined;
@@ -56,7 +56,7 @@ function parsePackage(text: string, place: string): Pick<Target, 'version' | 'up
 }
 
 /** The version to upgrade to; undefined if the source has none. */
-export function findTarget({ home, to, from }: Wish): Target | undefined {
+export function findTarget({ home, to, from }: TargetQuery): Target | undefined {
   if (from !== undefined && existsSync(join(from, 'package.json'))) {
     const found = { ...parsePackage(readFileSync(join(from, 'package.json'), 'utf8'), from), source: from };
     if (to === undefined || to === found.version) return found;
@@ -68,7 +68,7 @@ export function findTarget({ home, to, from }: Wish): Target | undefined {
   return taggedTarget({ home, to, from });
 }
 
-function taggedTarget({ home, to, from = 'origin' }: Wish): Target | undefined {
+function taggedTarget({ home, to, from = 'origin' }: TargetQuery): Target | undefined {
   if (!existsSync(join(home, '.git')))
     throw new StackError(
       `${home} is not a git clone, so it can't be asked for newer versions.`,
