@@ -275,9 +275,10 @@ const STATUS: Partial<Record<ErrorCode, 400 | 401 | 404 | 409 | 503>> = {
 const requestSchema = z.object({ history: z.boolean().optional(), requested_by: z.string().min(1).max(200) });
 const permanentSchema = z.object({ permanent: z.boolean() });
 
-/** The API. `token`: every request needs it. */
+/** The API. `token`: every request but a ping needs it. */
 export function backupApi(worker: BackupWorker, token: Secret, log: Log): Hono {
   const app = new Hono();
+  app.get('/ping', (c) => c.text('pong'));
   app.use(async ({ req }, next) => {
     const given = /^Bearer (\S+)$/.exec(req.header('authorization') ?? '')?.[1] ?? '';
     if (!(await constantTimeEqual(given, token.reveal())))

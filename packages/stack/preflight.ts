@@ -19,7 +19,7 @@ const NEEDED_FOR_NEW_BYTES = 256 * MIB;
 const NEEDED_FOR_EXISTING_BYTES = 48 * MIB;
 
 /** Ends leftovers of a crash. Throws a StackError if something prevents the start. */
-export async function preflight({ layout, ports, addresses, flows }: StackPlan, report: Report): Promise<void> {
+export async function preflight({ layout, ports, addresses, flows, backup }: StackPlan, report: Report): Promise<void> {
   const done = report.step('preflight');
   checkMajor(layout.pgdata);
   const leftBehind = await clearStaleServer(layout.pgdata);
@@ -40,6 +40,7 @@ export async function preflight({ layout, ports, addresses, flows }: StackPlan, 
     onLoopback(ports.identity, 'identity provider'),
     onLoopback(ports.ldap, 'LDAP'),
     ...(flows === undefined ? [] : [onLoopback(ports.flows, 'flow engine')]),
+    ...(backup === undefined ? [] : [onLoopback(ports.backup, 'backup service')]),
   ]);
   done('ports are free, enough disk space');
 }

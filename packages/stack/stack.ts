@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { BackupPlan } from '@holdfast/backup/handover';
 import { isWildcardAddress, urlHost } from '@holdfast/kit/addresses';
 import { messageOf, StackError } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
@@ -109,7 +110,7 @@ class StackStart implements RunningStack {
   }
 
   async run(services: Services, lost: () => void): Promise<void> {
-    const { layout, flows, guardScript } = this.#plan;
+    const { layout, flows, backup, guardScript } = this.#plan;
     makeDirectories(layout);
     const guard = await lockDirectory(guardScript, layout, this.#report, lost, this.#aborted);
     this.#undo.push(() => guard.release());
@@ -124,6 +125,8 @@ class StackStart implements RunningStack {
     await this.#step(() => this.#prepareState(services));
     await this.#step(() => this.#startIdentity(events, certificates));
     await this.#step(() => this.#startCore(events, certificates));
+    if (this.#plan.isScratch === true) return throwIfAborted(this.#aborted);
+    if (backup !== undefined) await this.#step(() => this.#startBackup(backup, events, certificates.ca));
     const management = await this.#step(() => this.#startManagement(events, certificates));
     await this.#step(() => this.#measureHealth(management));
     if (flows !== undefined) await this.#step(() => this.#startFlows(flows, events, certificates));
@@ -212,6 +215,15 @@ class StackStart implements RunningStack {
     await this.#started(events, spec);
     const where = addresses.map(urlHost).join(' and ');
     done(`API on port ${ports.core}, enrollment on ${ports.enrollment}, streaming on ${ports.streaming}, at ${where}`);
+  }
+
+  /** Before management, whose health checks ask it. */
+  async #startBackup(backup: BackupPlan, events: ProcessEvents, caFile: string): Promise<void> {
+    const { layout } = this.#plan;
+    const done = this.#report.step('backup');
+    const requested = { pingUrl: `${backup.url}/ping`, caFile };
+    await this.#started(events, nodeProcess('backup', { ...backup, layout, requested, stopWithinMs: 20_000 }));
+    done(`backup service at ${backup.url}`);
   }
 
   async #startManagement(events: ProcessEvents, certificates: ServerCertificateFiles): Promise<ManagementProcess> {

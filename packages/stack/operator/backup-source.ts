@@ -10,7 +10,7 @@ import { Secret } from '@holdfast/kit/secret';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import { THRESHOLDS_FILE } from '../../../shared/settings/configuration.ts';
 import { parseEnvFile } from '../../../shared/settings/load.ts';
-import { MIGRATION_TABLES } from '../backup/restore.ts';
+import { MIGRATION_TABLES } from '../backup/build-data.ts';
 import type { Layout } from '../process/layout.ts';
 import { runningSupervisor } from '../process/ownership.ts';
 import { GENERATED_NAMES, parseObject } from '../secrets.ts';

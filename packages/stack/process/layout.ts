@@ -109,6 +109,7 @@ export const BASE_PORTS = {
   identity: 9000,
   ldap: 3389,
   flows: 1880,
+  backup: 8090,
 } as const;
 
 export type Ports = Record<keyof typeof BASE_PORTS, number>;
@@ -132,6 +133,7 @@ const WEB_PORTS = {
   enrollment: 'enrollment',
   identity: 'identity provider',
   flows: 'flow engine',
+  backup: 'backup service',
 } as const satisfies Partial<Record<keyof Ports, string>>;
 const OFFSET_STEP = 100;
 

@@ -1,0 +1,75 @@
+// Runs the backup service as a process, until SIGTERM or SIGINT or until its supervisor is gone.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { type BackupHandover, encryptionKeyOf, takeBackupHandover, targetOf } from '@holdfast/backup/handover';
+import { backupApi, BackupWorker, type WorkerDeps } from '@holdfast/backup/service';
+import { takeBackup } from '@holdfast/backup/take';
+import { archiveName, type BackupTarget } from '@holdfast/backup/target';
+import { type JsonLog, jsonLog } from '@holdfast/kit/log';
+import { forgetPostgresVariables } from '@holdfast/kit/postgres';
+import { Secret } from '@holdfast/kit/secret';
+import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
+import { serveApp } from '../../../shared/runtime/node-server.ts';
+import { embeddedSource } from '../operator/backup-source.ts';
+import { layoutOf } from '../process/layout.ts';
+import { proveInChild } from './child.ts';
+import { removeScratch, scratchOf } from './scratch.ts';
+
+const GRACE_MS = 2_000;
+/** The proof under way deletes its scratch instance. */
+const STOP_WITHIN_MS = 18_000;
+
+/** Returns at once; the service runs until it is stopped. */
+export function runBackupService(environment: NodeJS.ProcessEnv): void {
+  const log = jsonLog({ role: 'backup' });
+  runService(log, 'backup', () => serve(environment, log));
+}
+
+async function serve(environment: NodeJS.ProcessEnv, log: JsonLog): Promise<void> {
+  forgetPostgresVariables(environment);
+  const handover = takeBackupHandover(environment);
+  const { address, port, token, storage } = handover;
+  const target = targetOf(storage);
+  const worker = new BackupWorker(workerDeps(handover, target, log));
+  const api = backupApi(worker, new Secret(token), log);
+  const server = await serveApp(async (request) => api.fetch(request), [{ address, port }], log);
+  tellSupervisor(LISTENING);
+  log.info('backup.listening', { address, port, target: target.place });
+  void worker.clean();
+  removeScratch(scratchOf(handover.data)).catch(() => undefined);
+  stopInOrder(log, 'backup', () =>
+    Promise.race([Promise.all([worker.stop(), server.close(GRACE_MS)]), delay(STOP_WITHIN_MS)]),
+  );
+}
+
+function workerDeps(handover: BackupHandover, target: BackupTarget, log: JsonLog): WorkerDeps {
+  const { storage, history, proof, keep, home, data } = handover;
+  const now = (): Date => new Date();
+  return {
+    target,
+    encryption: storage.recipient === undefined ? 'passphrase' : 'recipient',
+    proof,
+    history,
+    keep,
+    take: async (request, { report, signal }) => {
+      const source = embeddedSource(home, layoutOf(data));
+      for (const warning of source.warnings) log.warn('backup.warning', { text: warning });
+      const name = archiveName(now());
+      report({ name });
+      return takeBackup({
+        ...request,
+        source,
+        target,
+        key: encryptionKeyOf(storage),
+        name,
+        signal,
+        now,
+        progress: ({ phase, percent, bytesPerSecond, secondsLeft }) =>
+          report({ phase, percent, bytes_per_second: bytesPerSecond, seconds_left: secondsLeft }),
+      });
+    },
+    prove: (backup, context) => proveInChild({ backup, storage, scratch: scratchOf(data), home }, context, 'inherit'),
+    now,
+    log,
+  };
+}
