@@ -24,14 +24,17 @@ export interface BackupServiceOptions {
   token: Secret;
   /** The platform's. */
   fetch: typeof globalThis.fetch;
-  /** For an answer; for an archive, until it begins. */
+  /** For every answer; for an archive, until it begins. Default: 6 s for the state, else 30 s. */
   withinMs?: number;
 }
 
 /** Pages wait no longer for a part. */
-const WITHIN_MS = 6_000;
+const STATE_WITHIN_MS = 6_000;
+/** A target far away is read and written for it. */
+const WITHIN_MS = 30_000;
 /** Of a list: some thousand backups with the checks of their proofs. */
 const MAX_BYTES = 32 * 1024 * 1024;
+const STATE = '/state';
 const MAX_WORDS = 1000;
 /** What a caller can act on. Any other code is about us and the service. */
 const PASSED_ON: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -57,7 +60,7 @@ export class HttpBackups implements Backups {
   }
 
   state(): Promise<BackupState> {
-    return this.#json('GET', '/state', backupStateSchema);
+    return this.#json('GET', STATE, backupStateSchema);
   }
 
   start({ history, requestedBy }: { history?: boolean; requestedBy: string }): Promise<BackupRun> {
@@ -83,7 +86,7 @@ export class HttpBackups implements Backups {
 
   async #json<T>(method: string, path: string, schema: z.ZodType<T>, body?: object): Promise<T> {
     const response = await this.#ask(method, path, body);
-    const text = await this.#within(readBodyText(response.body, MAX_BYTES, tooLong));
+    const text = await this.#within(path, readBodyText(response.body, MAX_BYTES, tooLong));
     const read = schema.safeParse(jsonOf(text));
     if (read.success) return read.data;
     const [issue] = read.error.issues;
@@ -107,17 +110,18 @@ export class HttpBackups implements Backups {
     };
     let response: Response;
     try {
-      response = await this.#within(fetch(`${this.#base}${path}`, init));
+      response = await this.#within(path, fetch(`${this.#base}${path}`, init));
     } catch (error) {
       stop.abort();
       throw error;
     }
     if (response.ok) return response;
-    throw await this.#refusal(response);
+    throw await this.#refusal(path, response);
   }
 
-  async #within<T>(work: Promise<T>): Promise<T> {
-    const { withinMs = WITHIN_MS, token } = this.#options;
+  async #within<T>(path: string, work: Promise<T>): Promise<T> {
+    const { withinMs = path === STATE ? STATE_WITHIN_MS : WITHIN_MS } = this.#options;
+    const { token } = this.#options;
     const late = (): AppError => this.#unavailable(`did not answer within ${withinMs / 1000} s`);
     try {
       return await withTimeout(withinMs, late, work);
@@ -132,9 +136,9 @@ export class HttpBackups implements Backups {
     return new AppError('unavailable', `The backup service at ${new URL(this.#base).host} ${how}. ${REMEDY}`);
   }
 
-  async #refusal(response: Response): Promise<AppError> {
+  async #refusal(path: string, response: Response): Promise<AppError> {
     const { status } = response;
-    const text = await this.#within(readBodyText(response.body, MAX_BYTES, tooLong));
+    const text = await this.#within(path, readBodyText(response.body, MAX_BYTES, tooLong));
     if (status === 401 || status === 403)
       return new AppError('upstream', `The backup service rejected BACKUP_TOKEN. Remedy: give both the same one.`);
     const { code, message } = errorSchema.safeParse(jsonOf(text)).data ?? { code: 'upstream', message: '' };

@@ -86,10 +86,12 @@ describe('the module backup', () => {
         of.backups.add({ created_at: at(5), proof: proofOf(at(5), 'decrypts', { error: 'cot_router: 9 rows of 10' }) });
       }),
     ).toEqual(['warning', 'the proof of the last backup failed: cot_router: 9 rows of 10.']);
-    const failure = { kind: 'backup', at: at(4), name: null, error: 'No space left on /mnt/backups.' } as const;
-    expect(await judged((of) => (of.backups.the.last_failure = failure))).toEqual([
-      'warning',
+    const error = 'No space left on /mnt/backups. Remedy: free some space there.';
+    const failure = { kind: 'backup', at: at(4), name: null, error } as const;
+    const measured = await measure('backup', (of) => (of.backups.the.last_failure = failure));
+    expect([measured.message, measured.remedies]).toEqual([
       'the last backup failed: No space left on /mnt/backups.',
+      ['Free some space there.'],
     ]);
   });
 

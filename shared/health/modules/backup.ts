@@ -3,6 +3,7 @@
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, rounded } from '@holdfast/kit/format';
+import { capitalised } from '@holdfast/kit/text';
 import { SECOND_MS } from '@holdfast/kit/time';
 import type { Backup, BackupState } from '../../backups/port.ts';
 import { allowedMs, formatLevel, isProven, lastProven } from '../../backups/rules.ts';
@@ -143,8 +144,7 @@ function off(): Finding {
 }
 
 function unreachable(error: string, starting: boolean): Finding {
-  const says = error.replace(/\.?\s*Remedy:.*$/s, '').replace(/\.$/, '');
-  return { kind: 'fact', status: starting ? 'note' : 'warning', says, remedy: LOG };
+  return { kind: 'fact', status: starting ? 'note' : 'warning', says: withoutRemedy(error), remedy: LOG };
 }
 
 function targetFindings(
@@ -156,8 +156,8 @@ function targetFindings(
       {
         kind: 'fact',
         status: 'critical',
-        says: `the target ${place ?? ''} can't be used: ${error.replace(/\.$/, '')}`,
-        remedy: 'Mount or repair the place of BACKUP_TARGET; no backup can be made meanwhile.',
+        says: `the target ${place ?? ''} can't be used: ${withoutRemedy(error)}`,
+        remedy: remedyIn(error) ?? 'Mount or repair the place of BACKUP_TARGET; no backup can be made meanwhile.',
       },
     ];
   if (fits === null || free === null) return [];
@@ -219,14 +219,20 @@ function runFindings({
   const findings: Finding[] = [];
   if (failure !== null) {
     const what = failure.kind === 'proof' ? 'proof' : 'backup';
-    const says = `the last ${what} failed: ${failure.error.replace(/\.$/, '')}`;
-    findings.push({ kind: 'fact', status: 'warning', says, remedy: `Fix that, then run it again. ${LOG}` });
-  }
-  if (error !== null)
+    const says = `the last ${what} failed: ${withoutRemedy(failure.error)}`;
     findings.push({
       kind: 'fact',
       status: 'warning',
-      says: `the proof of the last backup failed: ${error.replace(/\.$/, '')}`,
+      says,
+      remedy: remedyIn(failure.error) ?? `Fix that, then run it again. ${LOG}`,
+    });
+  }
+  // A failure of the proof says the same.
+  if (error !== null && failure?.kind !== 'proof')
+    findings.push({
+      kind: 'fact',
+      status: 'warning',
+      says: `the proof of the last backup failed: ${withoutRemedy(error)}`,
       remedy: `Prove it again on the page Backups. If it fails again, run a new backup. ${LOG}`,
     });
   if (change !== null && change <= SHRUNK_PCT)
@@ -255,6 +261,16 @@ function sizeChange([last, ...others]: readonly Backup[]): number | null {
 
 function failureOf({ last_failure: failure }: BackupState): BackupData['last_failure'] {
   return failure === null ? null : { kind: failure.kind, at: failure.at, error: failure.error };
+}
+
+/** The service ends its errors with a remedy. */
+function withoutRemedy(error: string): string {
+  return error.replace(/\s*Remedy:.*$/s, '').replace(/\.$/, '');
+}
+
+function remedyIn(error: string): string | undefined {
+  const [, remedy] = /Remedy: (.{10,290})$/s.exec(error) ?? [];
+  return remedy === undefined ? undefined : capitalised(remedy);
 }
 
 function formatAge(seconds: number): string {
