@@ -17,6 +17,7 @@ import { type Attempt, attempt, formOf } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card, Copyable, Facts } from '../../pages/parts/card.tsx';
+import { Checks } from '../../pages/parts/field.tsx';
 import { Missing, Notice, Problem, Warning } from '../../pages/parts/notice.tsx';
 import { Empty } from '../../pages/parts/table.tsx';
 import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
@@ -189,9 +190,12 @@ function RunNow({ view: { proof, history } }: { view: BackupsView }) {
       <form method="post" action={PATH}>
         <p>Makes a backup while everything keeps running{proof === 'always' ? ', and proves it afterwards' : ''}.</p>
         {history ? (
-          <label class="tick">
-            <input type="checkbox" name="without_history" value="true" /> Leave out the history of CoT and chat messages
-          </label>
+          <Checks
+            legend="Contents"
+            name="without_history"
+            choices={[{ value: 'true', label: 'Leave out the history of CoT and chat messages' }]}
+            chosen={[]}
+          />
         ) : null}
         <button type="submit">Run now</button>
       </form>

@@ -62,9 +62,9 @@ function Sheet({ sheet, clock }: { sheet: EmergencySheet; clock: Clock }) {
           </li>
           <li>
             <strong>Restore.</strong> Write the key to FILE, readable only by you. In the directory of Holdfast, run
-            <pre>
+            <p>
               <code>{sheet.restore}</code>
-            </pre>
+            </p>
           </li>
           <li>
             <strong>Check.</strong> The console shows the CA fingerprint below under Certificates. Then point DNS or the

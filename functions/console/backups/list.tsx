@@ -45,7 +45,11 @@ function Made({ backup: { name, created_at: at, permanent, history }, clock }: {
   return (
     <>
       <When at={at} clock={clock} relative />
-      {permanent ? <StatusBadge status="ok">Permanent</StatusBadge> : null}
+      {permanent ? (
+        <div>
+          <StatusBadge status="ok">Permanent</StatusBadge>
+        </div>
+      ) : null}
       <div class="fine light">
         {name}
         {history ? '' : ', without history'}
@@ -93,12 +97,12 @@ function Level({ backup, clock }: { backup: ListedBackup; clock: Clock }) {
 
 function Size({ backup: { bytes, rows, seconds } }: { backup: ListedBackup }) {
   return (
-    <>
+    <div>
       {formatBytes(bytes)}
       <div class="fine light">
         {grouped(rows)} rows, {formatSeconds(seconds)}
       </div>
-    </>
+    </div>
   );
 }
 
