@@ -25,7 +25,8 @@ wants_help() { # ARGUMENTS
   return 1
 }
 
-# Runs the installed program for an embedded stack. Installs nothing.
+# Runs the installed program for an embedded stack, with the flags of Node in node_flags. Installs
+# nothing.
 run_installed() { # PROGRAM ARGUMENTS
   local program=$1 root=$PWD node
   shift
@@ -36,7 +37,7 @@ run_installed() { # PROGRAM ARGUMENTS
   fi
   unset NODE_OPTIONS
   cd "$called_from" || exit 1
-  exec "$node" "$root/dist/$program.js" "$@"
+  exec "$node" ${node_flags[@]+"${node_flags[@]}"} "$root/dist/$program.js" "$@"
 }
 
 # Runs the program in the management container, which must be running.

@@ -225,7 +225,7 @@ export async function* entriesOf({ open, key, progress, signal }: ReadArchive): 
       const directory = type === 'directory';
       const path = directory ? name.replace(/\/$/, '') : name;
       refuseUnsafe(path, type, seen);
-      yield { name: path, directory, mode: mode & 0o777, bytes: size, content: entry as AsyncIterable<Uint8Array> };
+      yield { name: path, directory, mode: mode & 0o777, bytes: size, content: contentOf(entry) };
       entry.resume();
     }
     await unpacked;
@@ -235,6 +235,15 @@ export async function* entriesOf({ open, key, progress, signal }: ReadArchive): 
     tar.destroy();
     decompressor.destroy();
     source.destroy();
+  }
+}
+
+/** Its failure reaches the reader of the content first. */
+async function* contentOf(entry: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* entry as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    throw contentFailure(error);
   }
 }
 

@@ -1,6 +1,7 @@
 // Copies databases out of a running stack, each under one snapshot: rows are exact at one moment,
 // while people work and retention deletes.
 
+import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
 import { connect, type Sql, type TransactionSql } from '@holdfast/kit/postgres';
 import type { ArchiveWriter } from './archive.ts';
 import type { ArchivedDatabase, ArchivedTable } from './manifest.ts';
@@ -29,7 +30,7 @@ export interface Snapshot {
 }
 
 /** Bytes of one entry of rows. */
-const PART_BYTES = 4 * 1024 * 1024;
+const PART_BYTES = 1024 * 1024;
 /** A longer value is copied in pieces of this size: the server would need several times as much. */
 export const LARGE_BYTES = 2 * 1024 * 1024;
 const TAB = 0x09;
@@ -67,9 +68,18 @@ async function nested<T>(
 ): Promise<T> {
   if (place === undefined || pool === undefined) return use(taken);
   let outcome: { value: T } | undefined;
-  await pool.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (sql) => {
-    outcome = { value: await nested(more, pools, [...taken, await takeSnapshot(sql, place)], use) };
-  });
+  try {
+    await pool.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (sql) => {
+      outcome = { value: await nested(more, pools, [...taken, await takeSnapshot(sql, place)], use) };
+    });
+  } catch (error) {
+    if (error instanceof StackError || codeOf(error) === undefined) throw error;
+    throw new StackError(
+      `The database ${place.key} failed: ${messageOf(error)}.`,
+      'check that the stack is running, then run the backup again',
+      error,
+    );
+  }
   if (outcome === undefined) throw new Error('the transaction ended early');
   return outcome.value;
 }

@@ -2,7 +2,8 @@
 
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { explainFileError, messageOf, StackError } from '@holdfast/kit/app-error';
+import { messageOf, StackError } from '@holdfast/kit/app-error';
+import { fileProblemOf } from '@holdfast/kit/files';
 import { withDatabase } from '@holdfast/kit/postgres';
 import type { Backup } from '../../shared/backups/port.ts';
 import { archiveBytes, type ArchiveWriter, type EncryptionKey } from './archive.ts';
@@ -126,7 +127,7 @@ async function headerOf(source: BackupSource, history: boolean, at: Date): Promi
 /** SHA-256 of the certificate, hex digits without colons. */
 export async function fingerprintOf(caFile: string): Promise<string> {
   const pem = await readFile(caFile).catch((error: unknown) => {
-    throw explainFileError(error, caFile);
+    throw new StackError(`${caFile} ${fileProblemOf(error)}.`, 'run this as the user that the stack runs as', error);
   });
   return new X509Certificate(pem).fingerprint256.replaceAll(':', '').toLowerCase();
 }
