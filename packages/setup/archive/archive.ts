@@ -145,11 +145,16 @@ export class ReleaseArchive {
 
   /** The contents of a short text file. */
   async text(entry: ArchiveEntry, maxBytes: number): Promise<string> {
+    return (await this.bytesOf(entry, maxBytes)).toString('utf8');
+  }
+
+  /** The contents of a file that fits into memory. */
+  async bytesOf(entry: ArchiveEntry, maxBytes: number): Promise<Buffer> {
     if (entry.bytes > maxBytes)
       throw new StackError(`${this.name}: ${quoted(entry.name)} is longer than ${maxBytes} bytes.`, AGAIN);
     const chunks: Buffer[] = [];
     for await (const chunk of this.contents(entry)) chunks.push(chunk);
-    return Buffer.concat(chunks).toString('utf8');
+    return Buffer.concat(chunks);
   }
 
   /** SHA-256 of the whole archive. */

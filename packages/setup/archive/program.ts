@@ -1,12 +1,14 @@
 // Inspects or unpacks a release archive for setup.sh, or inspects an unpacked release.
 // Prints lines name=value on stdout. A failure has a remedy and leaves nothing behind.
 
+import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { codeOf, StackError } from '@holdfast/kit/app-error';
 import { argumentsOrUsage, type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
 import type { ReleaseArchive } from './archive.ts';
-import { checkUpgrade, type Release, withRelease } from './reading.ts';
-import { completeRelease, unpackRelease } from './unpack.ts';
+import { checkNeeds, readNeeds, type ReleaseNeeds } from './needs.ts';
+import { checkUpgrade, type KnownRelease, withRelease } from './reading.ts';
+import { completeRelease, type ReleaseRecord, unpackRelease } from './unpack.ts';
 
 const USAGE = `Usage: release.js inspect ARCHIVE --releases DIR [--current VERSION]
        release.js unpack ARCHIVE --releases DIR [--expected VERSION]
@@ -49,7 +51,7 @@ export async function release({ argv }: Invocation): Promise<number> {
   try {
     answer(
       args.command === 'installed'
-        ? installed(subject, releases)
+        ? await installed(subject, releases)
         : await withRelease<Answer>(subject, (archive, found, top) =>
             args.command === 'unpack'
               ? unpack(archive, found, top, releases, expected)
@@ -68,19 +70,22 @@ function answer(values: Answer): void {
   for (const [name, value] of Object.entries(values)) process.stdout.write(`${name}=${value}\n`);
 }
 
-async function inspect(archive: ReleaseArchive, release: Release, releases: string, current: string | undefined) {
+async function inspect(archive: ReleaseArchive, release: KnownRelease, releases: string, current: string | undefined) {
+  let currentNeeds: ReleaseNeeds | undefined;
   if (current !== undefined) {
     const before = completeRelease(join(releases, current));
     checkUpgrade(archive.name, release, { version: current, variant: before?.variant });
+    if (before !== undefined) currentNeeds = await unpackedNeeds(before, join(releases, current));
   }
+  const before = currentNeeds?.postgres.length === 1 ? { current_postgres: currentNeeds.postgres.join() } : {};
   const kept = completeRelease(join(releases, release.version));
   const isUnpacked = kept !== undefined && kept.sha256 === (await archive.sha256());
-  return { ...answerOf(release), bytes: archive.bytes, unpacked: isUnpacked ? 'yes' : 'no' };
+  return { ...answerOf(release), ...before, bytes: archive.bytes, unpacked: isUnpacked ? 'yes' : 'no' };
 }
 
 async function unpack(
   archive: ReleaseArchive,
-  release: Release,
+  release: KnownRelease,
   top: string,
   releases: string,
   expected = release.version,
@@ -90,25 +95,51 @@ async function unpack(
       `${archive.name} changed while it was read: it was TAK Server ${expected} and is now ${release.version}.`,
       'run this again when nothing writes to the file',
     );
-  const record = { archive: archive.name, sha256: await archive.sha256(), ...release };
+  const { needs: _, ...recognized } = release;
+  const record = { archive: archive.name, sha256: await archive.sha256(), ...recognized };
   const progress = percentProgress(archive.bytes, process.stderr, () => performance.now());
   const staging = await unpackRelease(archive, top, record, releases, progress.to);
   progress.end();
   return { directory: basename(staging) };
 }
 
-function installed(version: string, releases: string) {
-  const record = completeRelease(join(releases, version));
+async function installed(version: string, releases: string) {
+  const directory = join(releases, version);
+  const record = completeRelease(directory);
   if (record === undefined || record.version !== version)
     throw new StackError(
       `The release ${version} in release/${version} is incomplete.`,
       `unpack it again: ./scripts/setup.sh takserver-docker-${version}.zip`,
     );
-  return { ...answerOf(record), bytes: record.bytes, unpacked: 'yes' };
+  const needs = await unpackedNeeds(record, directory);
+  const known = checkNeeds(`release/${version}`, version, needs);
+  return { ...answerOf({ ...record, needs: known }), bytes: record.bytes, unpacked: 'yes' };
 }
 
-function answerOf({ version, variant, coreDockerfile, databaseDockerfile }: Release) {
-  return { version, variant, core_dockerfile: coreDockerfile, database_dockerfile: databaseDockerfile };
+function unpackedNeeds(record: ReleaseRecord, directory: string): Promise<ReleaseNeeds> {
+  return readNeeds(record, (name) => readOrNone(join(directory, name)));
+}
+
+async function readOrNone(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function answerOf({ version, variant, coreDockerfile, databaseDockerfile, needs }: KnownRelease) {
+  const { postgres, schema, java } = needs;
+  return {
+    version,
+    variant,
+    core_dockerfile: coreDockerfile,
+    database_dockerfile: databaseDockerfile,
+    postgres,
+    schema,
+    java: java ?? 'unknown',
+  };
 }
 
 /** Explains file system errors of the archive or the releases directory. */

@@ -3,6 +3,7 @@
 import { basename } from 'node:path';
 import { StackError } from '@holdfast/kit/app-error';
 import { quoted, ReleaseArchive } from './archive.ts';
+import { checkNeeds, type KnownNeeds, MAX_NEEDS_BYTES, readNeeds } from './needs.ts';
 import { compareReleases } from './version.ts';
 
 /** The known variants of a release, by the files that build their images. */
@@ -21,6 +22,10 @@ export interface Release {
   /** Below the top folder. */
   coreDockerfile: string;
   databaseDockerfile: string;
+}
+
+export interface KnownRelease extends Release {
+  needs: KnownNeeds;
 }
 
 export const VERSION_FILE = 'tak/version.txt';
@@ -77,7 +82,7 @@ export function recognize(archive: string, top: string, names: ReadonlySet<strin
     );
   if (Number.parseInt(version, 10) < OLDEST_MAJOR)
     throw new StackError(
-      `${archive} is TAK Server ${version}. Version 5.0 or newer is needed (PostgreSQL 15 and the retention service).`,
+      `${archive} is TAK Server ${version}. Version 5.0 or newer is needed (PostgreSQL 15 or 18, and the retention service).`,
       'use a newer release',
     );
   const variant: Variant = hardened === undefined ? 'docker' : 'hardened';
@@ -127,7 +132,7 @@ const MAX_VERSION_BYTES = 200;
 /** Opens the archive, identifies its release, and closes it after `use`. */
 export async function withRelease<T>(
   path: string,
-  use: (archive: ReleaseArchive, release: Release, top: string) => Promise<T>,
+  use: (archive: ReleaseArchive, release: KnownRelease, top: string) => Promise<T>,
 ): Promise<T> {
   const archive = await ReleaseArchive.open(path, basename(path));
   try {
@@ -144,7 +149,12 @@ export async function withRelease<T>(
         'use the download for Docker as it is: takserver-docker-<version>.zip',
       );
     const version = await archive.text(versionFile, MAX_VERSION_BYTES);
-    return await use(archive, recognize(archive.name, top, new Set(below.keys()), version), top);
+    const release = recognize(archive.name, top, new Set(below.keys()), version);
+    const needs = await readNeeds(release, async (name) => {
+      const entry = below.get(name);
+      return entry === undefined ? undefined : archive.bytesOf(entry, MAX_NEEDS_BYTES);
+    });
+    return await use(archive, { ...release, needs: checkNeeds(archive.name, release.version, needs) }, top);
   } finally {
     archive.close();
   }

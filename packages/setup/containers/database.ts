@@ -6,18 +6,13 @@ import { closeSync, existsSync, openSync, readFileSync, realpathSync, rmSync } f
 import { join } from 'node:path';
 import { codeOf, explainFileError, messageOf, StackError } from '@holdfast/kit/app-error';
 import { mountPointOf, mountsIn } from '@holdfast/kit/files';
-import {
-  checkMajor,
-  type Cluster,
-  makeCluster,
-  programEnvironment,
-  renewWantedState,
-} from '@holdfast/stack/database/cluster';
+import { checkMajor, makeCluster, programEnvironment, renewWantedState } from '@holdfast/stack/database/cluster';
 import { serverArguments, writeAccessRules } from '@holdfast/stack/database/postmaster';
 import { type DatabaseName, type DatabasePasswords, wantedState } from '@holdfast/stack/database/roles';
 import type { DatabaseTuning } from '../../../shared/settings/tuning.ts';
+import { CLUSTER, finishSwitch } from '../database-upgrade/clusters.ts';
+import { clusterOf } from '../database-upgrade/server.ts';
 import { anotherMajor, bringSchemaUpToDate, type ReleaseSchema } from '../release-files/schema.ts';
-import { CLUSTER } from './places.ts';
 
 /**
  * Throws a StackError if the directory is not on a volume: the next update would delete its data.
@@ -79,16 +74,11 @@ export function underLock({ directory }: DatabasePlan, environment: NodeJS.Proce
 export async function preparedServer(plan: DatabasePlan): Promise<Becoming> {
   const { directory, binaries, passwords, databases, listen, port, tuning, flowsFrom, release } = plan;
   const pgdata = join(directory, CLUSTER);
+  finishSwitch(directory);
   if (release === undefined) checkMajor(pgdata);
   else checkMajor(pgdata, release.major, anotherMajor(release.major));
   clearStalePidFile(pgdata);
-  const cluster: Cluster = {
-    pgdata,
-    account: { command: (program, args) => ({ program, args }), give: () => undefined },
-    binaries,
-    guard: { own: () => undefined, free: () => undefined },
-    aborted: new AbortController().signal,
-  };
+  const cluster = clusterOf(plan, pgdata);
   const sql = wantedState(passwords, databases);
   if (!(await makeCluster(cluster, sql))) await renewWantedState(cluster, sql);
   const hbaFile = join(directory, 'pg_hba.conf');

@@ -49,9 +49,6 @@ export const MOUNTS = {
   flows: '/var/lib/holdfast/flows',
 } as const;
 
-/** Directory of the cluster in the volume of a database. */
-export const CLUSTER = 'pgdata';
-
 const DATABASE_NAMES: readonly DatabaseName[] = ['cot', 'holdfast', 'identity'];
 
 /** Reads an environment and finds its problems. Empty values count as unset. */

@@ -9,16 +9,25 @@ import { behaveAsFirst } from '@holdfast/kit/service';
 import { supplyFlows } from '@holdfast/stack/flows/certificate';
 import { describeProblem } from '../../../shared/settings/setting.ts';
 import { become, LOCKED_VARIABLE, preparedServer, underLock } from './database.ts';
+import { isUpgradeStep, UPGRADE_STEPS, upgradeStep } from '../database-upgrade/steps.ts';
 import { readPlaces } from './places.ts';
 import { isRole, planContainer, ROLES, withoutOurs } from './plan.ts';
 import { supplyProxy } from './proxy-certificate.ts';
 
-/** Runs a role. `load` continues as the given program next to this one. */
+/**
+ * Runs a role. `load` continues as the given program next to this one. `step`: of an upgrade of
+ * PostgreSQL, in place of the server of the role `database`.
+ */
 export async function runContainer(
   home: string,
   role: string,
   load: (program: string) => Promise<unknown>,
+  step?: string,
 ): Promise<void> {
+  if (step !== undefined && (role !== 'database' || !isUpgradeStep(step))) {
+    say(`Unknown step ${JSON.stringify(step)} of ${JSON.stringify(role)}. Use database ${UPGRADE_STEPS.join(', ')}.\n`);
+    process.exit(2);
+  }
   if (!isRole(role)) {
     say(`Unknown role ${JSON.stringify(role)}. Use one of ${Object.keys(ROLES).join(', ')}.\n`);
     process.exit(2);
@@ -33,8 +42,9 @@ export async function runContainer(
   }
   forgetOurs();
   if (plan.role === 'database') {
-    const isLocked = given[LOCKED_VARIABLE] === '1';
-    return become(isLocked ? await preparedServer(plan.database) : underLock(plan.database, given));
+    if (given[LOCKED_VARIABLE] !== '1') return become(underLock(plan.database, given));
+    if (step === undefined) return become(await preparedServer(plan.database));
+    process.exit(await upgradeStep(step, plan.database));
   }
   if (plan.proxy !== undefined) {
     supplyProxy(plan.proxy, (error) => sayNotGiven(role, 'proxy', error));

@@ -46,6 +46,8 @@ export interface ReleaseSource {
   to: string;
   /** `5.7-RELEASE-8` */
   release: string;
+  /** The release may be older than that of the volume: its database has gone back, too. */
+  goesBack?: boolean | undefined;
 }
 
 export interface Brought {
@@ -61,17 +63,18 @@ export interface Brought {
  * Throws a StackError if the volume has a newer release or too little space. Nothing is changed
  * then.
  */
-export function bringReleaseFiles({ from, to, release }: ReleaseSource): Brought {
+export function bringReleaseFiles(source: ReleaseSource): Brought {
   try {
-    return bring({ from, to, release });
+    return bring(source);
   } catch (error) {
-    throw explained(error, to);
+    throw explained(error, source.to);
   }
 }
 
-function bring({ from, to, release }: ReleaseSource): Brought {
+function bring({ from, to, release, goesBack = false }: ReleaseSource): Brought {
   const known = readManifest(to);
-  if (known !== undefined && compareReleases(release, known.release) < 0) throw olderThanVolume(to, release, known);
+  if (!goesBack && known !== undefined && compareReleases(release, known.release) < 0)
+    throw olderThanVolume(to, release, known);
   const staging = join(to, STAGING);
   const isTrusted = known?.release === release && !existsSync(staging);
   rmSync(staging, { recursive: true, force: true });
@@ -266,7 +269,7 @@ function noRoom(to: string, how: string, cause?: unknown): StackError {
 function olderThanVolume(to: string, release: string, known: ReleaseManifest): StackError {
   return new StackError(
     `${to} contains the newer release ${known.release}. The older ${release} may not be able to read its database.`,
-    `set CORE_RELEASE=${known.release} again, or restore a backup of the volumes from before the upgrade`,
+    `set CORE_RELEASE=${known.release} again. To go back, run ./scripts/upgrade-database.sh --back ${release}, or restore a backup of the volumes from before the upgrade`,
   );
 }
 

@@ -13,7 +13,12 @@ export const RELEASE_FILES_VARIABLE = 'HOLDFAST_RELEASE_FILES';
 /** The path that a release's scripts expect. */
 export const RELEASE_HOME = '/opt/tak';
 
-const handoverSchema = z.object({ from: z.string(), to: z.string(), release: z.string() });
+const handoverSchema = z.object({
+  from: z.string(),
+  to: z.string(),
+  release: z.string(),
+  goesBack: z.boolean().optional(),
+});
 
 /** Directory of the release; only tests change it. */
 export function releaseHome(environment: NodeJS.ProcessEnv): string {
@@ -40,7 +45,8 @@ export function planReleaseFiles(home: string, environment: NodeJS.ProcessEnv, p
       message: `must be set, because ${version} does not name the release`,
       remedy: 'run ./scripts/setup.sh ARCHIVE, which writes it to .env',
     });
-  return { from, to: releaseHome(environment), release };
+  const goesBack = environment['HOLDFAST_RELEASE_GOES_BACK'] === 'yes';
+  return { from, to: releaseHome(environment), release, ...(goesBack ? { goesBack } : {}) };
 }
 
 /** Removes it from the environment. Throws if it is missing. */

@@ -5,12 +5,13 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
+import { schemaNumber } from '../archive/needs.ts';
 import { type Cluster, programEnvironment, runAsSuperuser } from '@holdfast/stack/database/cluster';
 import { isReady, serverArguments, type ServerOptions } from '@holdfast/stack/database/postmaster';
 import { CORE_DATABASE, CORE_OWNER, FLOWS_GRANTS, singleUser } from '@holdfast/stack/database/roles';
@@ -37,6 +38,7 @@ const JAR = 'SchemaManager.jar';
 const JAVA_HEAP = '-Xmx256m';
 const FOREIGN = 'holdfast: foreign tables';
 const NO_HISTORY = 'holdfast: no history';
+const SCHEMA_NUMBER = /holdfast: schema (newer|older): (\d+)/;
 const READY_WITHIN_MS = 600_000;
 const LOOK_EVERY_MS = 50;
 
@@ -51,19 +53,24 @@ export async function bringSchemaUpToDate(
   server: Omit<ServerOptions, 'listen' | 'port' | 'more'>,
 ): Promise<void> {
   proveReadable(join(schema.directory, 'CoreConfig.xml'));
-  proveReadable(join(schema.directory, 'db-utils', JAR));
-  await inCore(cluster, [
+  const jar = join(schema.directory, 'db-utils', JAR);
+  proveReadable(jar);
+  const brought = await schemaNumber(readFileSync(jar));
+  const check = (state: 'newer' | 'older'): string[] => (brought === undefined ? [] : [raiseIfSchema(state, brought)]);
+  await inCore(cluster, brought, [
     ...EXTENSIONS.map((name) => `CREATE EXTENSION IF NOT EXISTS ${name}`),
     raiseUnless(FOREIGN, `${HAS_HISTORY} OR NOT (${HAS_TABLES})`),
+    ...check('newer'),
   ]);
   writeFileAtomically(server.hbaFile, `host ${CORE_DATABASE} ${CORE_OWNER} 127.0.0.1/32 scram-sha-256\n`, 0o644);
-  const running = await temporaryServer(cluster, { ...server, listen: '127.0.0.1', port: schema.port });
+  const args = serverArguments(cluster.pgdata, { ...server, listen: '127.0.0.1', port: schema.port });
+  const running = await temporaryServer(cluster, args, 'migrate its schema');
   try {
     await upgrade(schema);
   } finally {
     await ended(running);
   }
-  await inCore(cluster, [raiseUnless(NO_HISTORY, HAS_HISTORY), FLOWS_GRANTS]);
+  await inCore(cluster, brought, [raiseUnless(NO_HISTORY, HAS_HISTORY), ...check('older'), FLOWS_GRANTS]);
 }
 
 const HAS_HISTORY = `to_regclass('public.schema_version') IS NOT NULL`;
@@ -76,7 +83,16 @@ function raiseUnless(words: string, condition: string): string {
 END $check$`;
 }
 
-async function inCore(cluster: Cluster, statements: string[]): Promise<void> {
+/** Compares the last migration that succeeded with the one that the release brings. */
+function raiseIfSchema(state: 'newer' | 'older', brought: number): string {
+  return `DO $check$ DECLARE found int; BEGIN
+  IF NOT (${HAS_HISTORY}) THEN RETURN; END IF;
+  EXECUTE 'SELECT coalesce(max(version::int), 0) FROM public.schema_version WHERE success AND version ~ ''^[0-9]{1,6}$''' INTO found;
+  IF found ${state === 'newer' ? '>' : '<'} ${brought} THEN RAISE EXCEPTION 'holdfast: schema ${state}: %', found; END IF;
+END $check$`;
+}
+
+async function inCore(cluster: Cluster, brought: number | undefined, statements: string[]): Promise<void> {
   try {
     await runAsSuperuser(cluster, CORE_DATABASE, singleUser(statements));
   } catch (error) {
@@ -85,6 +101,19 @@ async function inCore(cluster: Cluster, statements: string[]): Promise<void> {
       throw new StackError(
         `The database ${CORE_DATABASE} has tables but no release history (schema_version), so the release's schema tool would delete them. Nothing was changed.`,
         'restore a backup of a release into this volume, or use an empty volume. To keep the tables, dump them with pg_dump first',
+        error,
+      );
+    const [, state, found] = SCHEMA_NUMBER.exec(message) ?? [];
+    if (state === 'newer')
+      throw new StackError(
+        `The database ${CORE_DATABASE} has schema ${found}, newer than the release's ${brought}: a newer release has used it. Nothing was changed.`,
+        'start that release again (CORE_RELEASE in .env), or restore a backup of this release',
+        error,
+      );
+    if (state === 'older')
+      throw new StackError(
+        `The release's schema tool reported success, but the database ${CORE_DATABASE} has schema ${found}, not ${brought}: the release would lose what it receives.`,
+        'read its output above, fix what it reports, then start again',
         error,
       );
     if (message.includes(NO_HISTORY))
@@ -103,9 +132,8 @@ async function inCore(cluster: Cluster, statements: string[]): Promise<void> {
   }
 }
 
-/** Starts a server only for the migration, reachable only from this container. */
-async function temporaryServer(cluster: Cluster, options: ServerOptions): Promise<ChildProcess> {
-  const args = serverArguments(cluster.pgdata, options);
+/** Starts a server that only this container needs, and waits until it is ready. */
+export async function temporaryServer(cluster: Cluster, args: string[], purpose: string): Promise<ChildProcess> {
   const child = spawn(join(cluster.binaries, 'postgres'), args, {
     cwd: '/',
     env: programEnvironment(),
@@ -119,7 +147,7 @@ async function temporaryServer(cluster: Cluster, options: ServerOptions): Promis
     if (over || performance.now() > until) {
       child.kill('SIGKILL');
       throw new StackError(
-        `Couldn't start PostgreSQL on ${cluster.pgdata} to migrate its schema: ${failure === undefined ? (child.exitCode ?? child.signalCode ?? 'it does not become ready') : messageOf(failure)}.`,
+        `Couldn't start PostgreSQL on ${cluster.pgdata} to ${purpose}: ${failure === undefined ? (child.exitCode ?? child.signalCode ?? 'it does not become ready') : messageOf(failure)}.`,
         'fix what PostgreSQL reports above',
       );
     }
@@ -137,7 +165,7 @@ function answers(cluster: Cluster, child: ChildProcess): boolean {
   }
 }
 
-async function ended(server: ChildProcess): Promise<void> {
+export async function ended(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   server.kill('SIGINT');
   await once(server, 'exit');
@@ -238,7 +266,7 @@ function majorsIn(directory: string, prefix: string): ReleasePrograms[] {
 /** Remedy for a cluster of another major version than the release's image. */
 export function anotherMajor(major: string): (found: string) => string {
   return (found) =>
-    `go back to the release that created it (CORE_RELEASE in .env, then docker compose up -d --wait). Dump it there with pg_dump ${found}, and load it into a new volume under version ${major}. Or upgrade the volume to version ${major} with pg_upgrade, which needs the programs of both versions`;
+    `upgrade the database from version ${found} to ${major}: ./scripts/upgrade-database.sh --from RELEASE, where RELEASE is the release that created it (a directory of release/). Or go back to that release: ./scripts/upgrade-database.sh --back RELEASE`;
 }
 
 /** One connection per 4 MiB, the size of an idle one. */

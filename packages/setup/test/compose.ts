@@ -100,7 +100,7 @@ export class ComposeRoot {
     mkdirSync(join(this.path, 'scripts'));
     for (const name of COMPOSE_FILES) cpSync(join(COMPOSE_DIRECTORY, name), join(this.path, 'compose', name));
     cpSync(join(COMPOSE_DIRECTORY, 'video'), join(this.path, 'compose/video'), { recursive: true });
-    for (const name of ['setup.sh', 'docker.sh', 'install.sh', 'release-images.sh'])
+    for (const name of ['setup.sh', 'upgrade-database.sh', 'docker.sh', 'install.sh', 'release-images.sh'])
       cpSync(join(REPOSITORY, 'scripts', name), join(this.path, 'scripts', name));
     cpSync(join(REPOSITORY, '.env.template'), join(this.path, '.env.template'));
   }
@@ -117,10 +117,10 @@ export class ComposeRoot {
     return readFileSync(this.envFile, 'utf8');
   }
 
-  /** The set-up script; `path` puts other programs before the real ones. */
-  setUp(args: readonly string[], path = ''): Answer {
+  /** The set-up script or another one; `path` puts other programs before the real ones. */
+  setUp(args: readonly string[], path = '', name = 'setup.sh'): Answer {
     const env = { ...ENVIRONMENT, PATH: `${path}${path === '' ? '' : ':'}${ENVIRONMENT['PATH'] ?? ''}` };
-    const { status, stdout, stderr } = spawnSync(join(this.path, 'scripts/setup.sh'), args, { encoding: 'utf8', env });
+    const { status, stdout, stderr } = spawnSync(join(this.path, 'scripts', name), args, { encoding: 'utf8', env });
     return { status, stdout, stderr };
   }
 

@@ -88,7 +88,7 @@ describe('a release archive', { timeout: 30_000 }, () => {
     const path = madeUpRelease({ directory: place });
     const before = await ran('inspect', path);
     expect(before.stdout).toMatch(
-      /^version=5\.7-RELEASE-8\nvariant=docker\ncore_dockerfile=docker\/Dockerfile\.takserver\ndatabase_dockerfile=docker\/Dockerfile\.takserver-db\nbytes=\d+\nunpacked=no\n$/,
+      /^version=5\.7-RELEASE-8\nvariant=docker\ncore_dockerfile=docker\/Dockerfile\.takserver\ndatabase_dockerfile=docker\/Dockerfile\.takserver-db\npostgres=15\nschema=99\njava=17\nbytes=\d+\nunpacked=no\n$/,
     );
     const { stdout } = await ran('unpack', path);
     const from = join(releases, stdout.trim().slice('directory='.length));

@@ -11,6 +11,8 @@ export interface MadeUpRelease {
   version?: string;
   /** The one whose images need the vendor's registry. */
   variant?: 'hardened';
+  /** What its files say that it needs; without it, what releases of that version need. */
+  needs?: { postgres?: number; schema?: number };
   /**
    * Entries below the top folder that are left out, with everything in them: 'tak/setenv.sh',
    * 'docker'.
@@ -65,7 +67,31 @@ export function releaseEntries(options: MadeUpRelease = {}): ZipEntry[] {
   return [{ name: `${top}/` }, ...own.filter(({ name }) => !replaced.has(name)), ...add];
 }
 
-function treeOf({ version = '5.7-RELEASE-8', variant }: MadeUpRelease): ZipEntry[] {
+/** As a release with that PostgreSQL has it. */
+function forMajor(bytes: Buffer, name: string, postgres: number): Buffer {
+  if (!/takserver-db$|^tak\/db-utils\/.*\.(?:sh|conf)$/.test(name) || postgres === 15) return bytes;
+  const text = bytes.toString('utf8').replaceAll(/(postgres:|postgresql-|BASE_TAG=|version=)15/g, `$1${postgres}`);
+  if (name.endsWith('pg_hba.conf')) return Buffer.from(text.replaceAll('md5', 'scram-sha-256'));
+  return Buffer.from(name.endsWith('postgresql.conf') ? `${text}${ARCHIVING}` : text);
+}
+
+/** Into a directory that nobody creates. */
+const ARCHIVING =
+  "archive_command = 'test ! -f /var/lib/postgresql/archive/%f && cp %p /var/lib/postgresql/archive/%f'\n";
+
+/** The last migrations of a schema tool, as names alone. */
+function migrations(schema: number): ZipEntry[] {
+  return [schema - 1, schema].map((number) => ({ name: `db/migration/V${number}__made_up.sql`, bytes: '' }));
+}
+
+/** PostgreSQL and schema of a version, as far as they are known. */
+function shapeOf(version: string): { postgres: number; schema: number } {
+  return version.startsWith('5.8-') ? { postgres: 18, schema: 106 } : { postgres: 15, schema: 99 };
+}
+
+function treeOf(options: MadeUpRelease): ZipEntry[] {
+  const { version = '5.7-RELEASE-8', variant } = options;
+  const { postgres, schema } = { ...shapeOf(version), ...options.needs };
   const isHardened = (name: string): boolean => name.startsWith('docker/Dockerfile.hardened-');
   const files = globSync('**/*', { cwd: SOURCE })
     .filter((name) => statSync(join(SOURCE, name)).isFile())
@@ -73,10 +99,13 @@ function treeOf({ version = '5.7-RELEASE-8', variant }: MadeUpRelease): ZipEntry
     .toSorted()
     .map((name) => ({
       name,
-      bytes: readFileSync(join(SOURCE, name)),
+      bytes: forMajor(readFileSync(join(SOURCE, name)), name, postgres),
       mode: name.endsWith('.sh') ? 0o100755 : 0o100644,
     }));
-  const programs = PROGRAMS.map((name) => ({ name: `tak/${name}`, bytes: zipArchive([manifest(name, version)]) }));
+  const programs = PROGRAMS.map((name) => ({
+    name: `tak/${name}`,
+    bytes: zipArchive([manifest(name, version), ...(name.endsWith('SchemaManager.jar') ? migrations(schema) : [])]),
+  }));
   const directories = EMPTY.map((name) => ({ name: `tak/${name}` }));
   const versionFile = { name: 'tak/version.txt', bytes: `${version}\n` };
   return [{ name: 'docker/' }, { name: 'tak/' }, ...directories, ...files, ...programs, versionFile];

@@ -42,8 +42,10 @@ describe('the PostgreSQL of an image', () => {
     expect(() => releasePrograms(root)).toThrow(/2 PostgreSQL servers.*postgresql\/15\/bin, .*pgsql-18\/bin/);
   });
 
-  it('of another major version than the volume is changed by pg_dump or pg_upgrade alone', () => {
-    expect(anotherMajor('18')('15')).toMatch(/pg_dump 15,.*under version 18\. Or .*pg_upgrade/);
+  it('of another major version than the volume is changed by the upgrade of the database, or left for its release', () => {
+    expect(anotherMajor('18')('15')).toMatch(
+      /from version 15 to 18: .*upgrade-database\.sh --from .*Or go back.*--back/,
+    );
   });
 });
 

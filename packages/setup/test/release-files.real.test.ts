@@ -174,6 +174,10 @@ describe('an upgrade', () => {
     const before = picture();
     expect(bringOld).toThrow(/contains the newer release 5\.7-RELEASE-8\. The older 5\.6-RELEASE-22/);
     expect(picture()).toEqual(before);
+    // Unless its database has gone back.
+    bringReleaseFiles({ from: from.old, to: volume, release: OLD_RELEASE, goesBack: true });
+    expect(read('takserver.war')).toBe(OLD['takserver.war']);
+    expect(bringOld).not.toThrow();
   });
 
   it('says what to do when the manifest is broken', () => {

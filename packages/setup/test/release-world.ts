@@ -85,7 +85,7 @@ export class ReleaseWorld extends ComposeRoot {
     } = answers;
     this.stub(
       'docker',
-      `printf '%s\\n' "$*" >>'${this.log}'
+      `printf '%s\\n' "\${CORE_RELEASE:+CORE_RELEASE=$CORE_RELEASE }$*" >>'${this.log}'
 case "$*" in
   *'${failing}'*) for n in $(seq 60); do echo "#9 line $n"; done; echo 'ERROR: no space for this layer' >&2; exit 17 ;;
   'compose version'*) echo 2.26.1 ;;
@@ -113,6 +113,10 @@ esac`,
 
   run(...args: string[]): Answer {
     return this.setUp(args, this.programs);
+  }
+
+  upgradeDatabase(...args: string[]): Answer {
+    return this.setUp(args, this.programs, 'upgrade-database.sh');
   }
 
   /** As an account that is not root; `root` is given to it. */

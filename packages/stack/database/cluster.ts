@@ -85,7 +85,7 @@ export async function makeCluster(cluster: Cluster, sql: string): Promise<boolea
   try {
     mkdirSync(fresh, { mode: 0o700 });
     account.give(fresh);
-    await run(cluster, 'initdb', ['-D', fresh, '-U', 'postgres', '-A', 'reject', '-E', 'UTF8', '--locale=C'], '');
+    await initializeCluster({ ...cluster, pgdata: fresh });
     await applyWantedState(cluster, sql, fresh);
     renameSync(fresh, pgdata);
     syncDirectory(dirname(pgdata));
@@ -94,6 +94,17 @@ export async function makeCluster(cluster: Cluster, sql: string): Promise<boolea
     rmSync(fresh, { recursive: true, force: true });
     throw explainFileError(error, pgdata);
   }
+}
+
+/** Creates an empty cluster in its existing, empty directory. */
+export async function initializeCluster(cluster: Cluster): Promise<void> {
+  const { pgdata } = cluster;
+  await run(cluster, 'initdb', ['-D', pgdata, '-U', 'postgres', '-A', 'reject', '-E', 'UTF8', '--locale=C'], '');
+}
+
+/** Writes every file of a stopped cluster through to the disk. */
+export async function syncCluster(cluster: Cluster): Promise<void> {
+  await run(cluster, 'initdb', ['--sync-only', '-D', cluster.pgdata], '');
 }
 
 /** The children of a killed server release its shared memory within this. */

@@ -17,7 +17,7 @@ const CADDY = '172.16.64.2';
 const REAL_ARCHIVE = process.env['HOLDFAST_TEST_RELEASE'] ?? '';
 export const isReal = REAL_ARCHIVE !== '';
 export const RELEASE = isReal ? (/-(\d[^/]*)\.zip$/.exec(REAL_ARCHIVE)?.[1] ?? '') : '5.7-RELEASE-8';
-export const NEXT_RELEASE = '5.8-RELEASE-1';
+export const NEXT_RELEASE = '5.7-RELEASE-9';
 
 /** Those that stay up. */
 export const PRODUCTION_SERVICES = [

@@ -151,8 +151,12 @@ export async function newContainerPrograms(): Promise<ContainerPrograms> {
 }
 
 /** Runs a role; a database with its volume on a mount of its own, as a user that is not root. */
-export function runRole(role: string, environment: Environment, { mounted = true } = {}): RunningProgram {
-  const own = [NODE, join(home, 'dist/container.js'), role];
+export function runRole(
+  role: string,
+  environment: Environment,
+  { mounted = true, step = [] as string[] } = {},
+): RunningProgram {
+  const own = [NODE, join(home, 'dist/container.js'), role, ...step];
   const volume = environment['HOLDFAST_DATABASE_DIR'];
   const under = volume === undefined || !asRoot ? [] : [...(mounted ? [...ON_MOUNT, volume] : []), ...AS_NOBODY];
   const [program = '', ...args] = [...under, ...own];

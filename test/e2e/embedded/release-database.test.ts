@@ -187,7 +187,7 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
     writeFileSync(version, '14\n');
     expect(await refusalOf(database)).toMatch(
       new RegExp(
-        `created by PostgreSQL 14, but this Holdfast release uses PostgreSQL ${major}\\. Nothing was changed\\. .*pg_dump .*pg_upgrade`,
+        `created by PostgreSQL 14, but this Holdfast release uses PostgreSQL ${major}\\. Nothing was changed\\. .*upgrade-database\\.sh --from`,
       ),
     );
     writeFileSync(version, `${major}\n`);

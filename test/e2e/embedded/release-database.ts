@@ -131,10 +131,10 @@ export function writeJava({ root }: ReleaseDatabase, text = JAVA): void {
  * The role as the first process of a namespace: its end is the end of all that came of it, as with
  * a container.
  */
-export async function runInNamespace({
-  volume,
-  environment,
-}: ReleaseDatabase): Promise<{ messagesOf: () => string; kill: () => Promise<void> }> {
+export async function runInNamespace(
+  { volume, environment }: Pick<ReleaseDatabase, 'volume' | 'environment'>,
+  step: string[] = [],
+): Promise<{ messagesOf: () => string; kill: () => Promise<void>; ended: Promise<unknown> }> {
   const own = ['--mount', '--propagation', 'private', '--pid', '--fork', '--kill-child'];
   const onMount = ['sh', '-c', 'mount --bind "$1" "$1" && shift && exec "$@"', 'sh', volume];
   const [program, ...args] = [
@@ -145,10 +145,12 @@ export async function runInNamespace({
     NODE,
     join(home, 'dist/container.js'),
     'database',
+    ...step,
   ];
-  const child = spawn(program, args, { env: cleanEnvironment(environment), stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn(program, args, { env: cleanEnvironment(environment), stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
   const ended = once(child, 'close');
   const children = `/proc/${child.pid}/task/${child.pid}/children`;
   let first = 0;
@@ -159,6 +161,7 @@ export async function runInNamespace({
   });
   return {
     messagesOf: () => output,
+    ended,
     async kill() {
       process.kill(first, 'SIGKILL');
       await ended;
