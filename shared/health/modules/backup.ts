@@ -275,5 +275,6 @@ function remedyIn(error: string): string | undefined {
 
 function formatAge(seconds: number): string {
   const hours = seconds / 3600;
+  if (hours < 1) return `${Math.round(seconds / 60)} min`;
   return hours < 48 ? `${rounded(hours, hours < 10 ? 1 : 0)} h` : `${rounded(hours / 24, 1)} days`;
 }
