@@ -2,13 +2,20 @@
 
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { DirectoryTarget } from '@holdfast/backup/directory-target';
+import type { EncryptionKey } from '@holdfast/backup/archive';
+import { type BackupStorage, type ProofHandover, targetOf } from '@holdfast/backup/handover';
+import type { RunProgress } from '@holdfast/backup/service';
 import { type BackupProgress, takeBackup } from '@holdfast/backup/take';
 import { type BackupTarget, isArchiveName } from '@holdfast/backup/target';
 import { AppError, StackError } from '@holdfast/kit/app-error';
 import { argumentsOrUsage, type Invocation, parseCommandLine, say, UsageError } from '@holdfast/kit/command';
 import { formatBytes, formatSeconds, grouped } from '@holdfast/kit/format';
 import { forgetPostgresVariables } from '@holdfast/kit/postgres';
+import { isProven } from '../../../shared/backups/rules.ts';
+import { environmentLayer, loadSettings } from '../../../shared/settings/load.ts';
+import type { Settings } from '../../../shared/settings/table.ts';
+import { proveInChild, scratchOf } from '../backup/proof-child.ts';
+import { readEnvFile } from '../env-file-layer.ts';
 import { dataDirectory, layoutOf } from '../process/layout.ts';
 import { encryptionKey } from '../backup/keys.ts';
 import { embeddedSource } from './backup-source.ts';
@@ -20,16 +27,18 @@ interface BackupArguments {
   passphraseFile: string | undefined;
   recipient: string | undefined;
   history: boolean;
+  proof: boolean;
 }
 
 const USAGE = `Usage: ./scripts/backup.sh [--data DIR] --output PLACE --passphrase-file FILE [options]
 
 Makes a backup of a running stack: one encrypted file. How to restore it: docs/backup.md.
 
-  --output PLACE          a directory, or a new file
+  --output PLACE          a directory, a new file, or s3://BUCKET/PREFIX (with the settings BACKUP_S3_...)
   --passphrase-file FILE  encrypt with the passphrase in the first line of FILE
   --recipient KEY         encrypt for an age public key (age1...) instead
   --without-history       leave out the history of CoT and chat messages
+  --no-proof              don't restore the backup into a scratch instance afterwards
   --data DIR              data directory of the stack (default: data in the repository)
   --help                  show this help
 `;
@@ -59,6 +68,7 @@ function readArguments(call: Invocation): BackupArguments | 'help' {
       'passphrase-file': { type: 'string' },
       recipient: { type: 'string' },
       'without-history': { type: 'boolean' },
+      'no-proof': { type: 'boolean' },
       help: { type: 'boolean' },
     },
   });
@@ -71,12 +81,13 @@ function readArguments(call: Invocation): BackupArguments | 'help' {
     passphraseFile: file === undefined ? undefined : resolve(call.cwd, file),
     recipient: values.recipient,
     history: values['without-history'] !== true,
+    proof: values['no-proof'] !== true,
   };
 }
 
 async function backUp(call: Invocation, args: BackupArguments): Promise<number> {
   const key = await encryptionKey(args.passphraseFile, args.recipient);
-  const { target, name } = placeOf(args.output);
+  const { target, name, storage } = placeOf(args.output, key, settingsOf(call, args.data));
   const source = embeddedSource(call.home, layoutOf(args.data));
   await target.check();
   for (const each of await target.clean()) say(`Deleted ${each}, which an interrupted backup left.\n`);
@@ -102,7 +113,8 @@ async function backUp(call: Invocation, args: BackupArguments): Promise<number> 
       `Backup ${target.place}/${backup.name}: ${formatBytes(backup.bytes)}, ${grouped(backup.rows)} ${backup.rows === 1 ? 'row' : 'rows'}${backup.history ? '' : ', without history'}, in ${formatSeconds(backup.seconds)}.\n` +
         `  SHA-256 ${backup.sha256}\n`,
     );
-    return 0;
+    if (!args.proof) return 0;
+    return await proveBackup({ backup, storage, scratch: scratchOf(args.data), home: call.home }, stopping.signal);
   } catch (error) {
     progress.clear();
     if (error instanceof AppError && error.code === 'conflict')
@@ -111,16 +123,60 @@ async function backUp(call: Invocation, args: BackupArguments): Promise<number> 
   }
 }
 
+/** Resolves with the exit code: 0 if the backup is proven as far as possible. */
+async function proveBackup(handover: ProofHandover, signal: AbortSignal): Promise<number> {
+  const progress = progressLine(process.stderr.isTTY);
+  try {
+    const report = ({ phase, percent }: RunProgress): void =>
+      progress.show({ phase: phase ?? 'Proving', percent: percent ?? 0, bytesPerSecond: null, secondsLeft: null });
+    const proof = await proveInChild(handover, { report, signal }, 'ignore');
+    progress.clear();
+    for (const { name, ok, detail } of proof.checks) say(`  ${ok ? 'ok  ' : 'FAIL'} ${name.padEnd(12)} ${detail}\n`);
+    await targetOf(handover.storage).putSidecar({ ...handover.backup, proof });
+    const level =
+      proof.level === null ? 'Not proven' : `Proven: it ${proof.level === 'complete' ? 'is complete' : proof.level}`;
+    say(`${level}, after ${formatSeconds(proof.seconds)}.${proof.limit === null ? '' : ` ${proof.limit.reason}.`}\n`);
+    if (isProven({ proof })) return 0;
+    throw new StackError(
+      `The backup failed its proof: ${proof.error}`,
+      'keep older backups, and make another one. Nothing of the running stack is affected',
+    );
+  } finally {
+    progress.clear();
+  }
+}
+
+/** Settings of the stack, as far as they are in its settings file and in the environment. */
+function settingsOf({ home, environment }: Invocation, data: string): Settings {
+  const { layer } = readEnvFile(home, undefined, layoutOf(data).env);
+  return loadSettings([environmentLayer(environment), ...(layer === undefined ? [] : [layer])], 'embedded').settings;
+}
+
+interface BackupPlace {
+  target: BackupTarget;
+  name: string | undefined;
+  storage: BackupStorage;
+}
+
 /** A directory gets the standard name; anything else is the new file itself. */
-function placeOf(output: string): { target: BackupTarget; name: string | undefined } {
-  if (output.startsWith('s3://'))
-    throw new StackError('This release keeps backups in directories only.', 'give a directory or a file');
-  if (existsSync(output) && statSync(output).isDirectory())
-    return { target: new DirectoryTarget(output), name: undefined };
-  const name = basename(output);
-  if (!isArchiveName(name))
+function placeOf(output: string, key: EncryptionKey, settings: Settings): BackupPlace {
+  const isDirectory = output.startsWith('s3://') || (existsSync(output) && statSync(output).isDirectory());
+  const name = isDirectory ? undefined : basename(output);
+  if (name !== undefined && !isArchiveName(name))
     throw new UsageError(`--output ${output}: the name of the file must not begin with a dot or end in .json`);
-  return { target: new DirectoryTarget(dirname(output)), name };
+  const storage: BackupStorage = {
+    target: isDirectory ? output : dirname(output),
+    s3: {
+      url: settings.BACKUP_S3_URL,
+      region: settings.BACKUP_S3_REGION,
+      accessKey: settings.BACKUP_S3_ACCESS_KEY?.reveal(),
+      secretKey: settings.BACKUP_S3_SECRET_KEY?.reveal(),
+    },
+    ...('passphrase' in key ? { passphrase: key.passphrase.reveal() } : { recipient: key.recipient }),
+  };
+  if (output.startsWith('s3://') && storage.s3.accessKey === undefined)
+    throw new UsageError('--output s3://... needs the settings BACKUP_S3_ACCESS_KEY and BACKUP_S3_SECRET_KEY');
+  return { target: targetOf(storage), name, storage };
 }
 
 /** One changing line on a terminal; elsewhere a line every few seconds. */

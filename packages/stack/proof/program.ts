@@ -7,7 +7,7 @@ import { messageOf, StackError } from '@holdfast/kit/app-error';
 import { explained } from '@holdfast/kit/command';
 import { jsonLog } from '@holdfast/kit/log';
 import { forgetPostgresVariables } from '@holdfast/kit/postgres';
-import type { ProofMessage } from './child.ts';
+import type { ProofMessage } from '../backup/proof-child.ts';
 import { ProofRun } from './run.ts';
 
 const LOWEST_PRIORITY = 19;

@@ -25,7 +25,7 @@ import type { Proof, ProofLevel } from '../../../shared/backups/port.ts';
 import { type BuildOptions, buildData, checkRoom } from '../backup/build-data.ts';
 import { guardScript, takeLock } from '../process/guard.ts';
 import { layoutOf, makeDirectories } from '../process/layout.ts';
-import { makeScratch, removeScratch, startScratch } from './scratch.ts';
+import { lockScratch, makeScratch, removeScratch, startScratch } from './scratch.ts';
 import { type Check, checkServed, type ExpectedEvents, type KnownEvent } from './serve.ts';
 
 const COUNT_WITHIN_MS = HOUR_MS;
@@ -61,8 +61,9 @@ export class ProofRun {
    * nothing of the scratch instance is left.
    */
   async run(): Promise<Proof> {
-    const { scratch } = this.#handover;
+    const { home, scratch } = this.#handover;
     let error: string | null = null;
+    const lock = await lockScratch(home, scratch);
     try {
       const data = await makeScratch(scratch);
       await this.#levels(data);
@@ -71,7 +72,8 @@ export class ProofRun {
       if (!(failure instanceof Failed)) throw failure;
       error = failure.message;
     } finally {
-      await removeScratch(scratch);
+      await removeScratch(scratch).catch((failure: unknown) => this.#leave(failure));
+      await lock.release();
     }
     const seconds = Math.round((performance.now() - this.#begun) / 100) / 10;
     return {
@@ -82,6 +84,11 @@ export class ProofRun {
       limit: this.#limit,
       checks: this.#checks,
     };
+  }
+
+  /** What can't be deleted now is deleted before the next proof. */
+  #leave(failure: unknown): void {
+    this.#log.warn('proof.leftovers_kept', { error: messageOf(failure) });
   }
 
   async #levels(data: string): Promise<void> {
@@ -177,7 +184,7 @@ export class ProofRun {
     const { report } = this.#context;
     let newest: KnownEvent | undefined;
     await this.#check('restores', async () => {
-      const progress = (phase: string): void => report({ phase: `${phase} into the scratch instance`, percent: 40 });
+      const progress = (phase: string): void => report({ phase: `Scratch instance: ${phase}`, percent: 40 });
       const inspect = async (databases: readonly DatabasePlace[]): Promise<void> => {
         report({ phase: 'Counting rows', percent: 75 });
         await countRows(databases, verified);

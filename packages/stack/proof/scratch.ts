@@ -3,13 +3,14 @@
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { randomInt } from 'node:crypto';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { StackError } from '@holdfast/kit/app-error';
+import { explainFileError, StackError } from '@holdfast/kit/app-error';
 import { parseEnvFile } from '../../../shared/settings/load.ts';
 import { clearStaleServer } from '../database/cluster.ts';
 import { type EmbeddedPlan, planEmbedded } from '../embedded-plan.ts';
 import { checkPorts } from '../preflight.ts';
+import { type Guard, guardScript, takeLock } from '../process/guard.ts';
 import { blockedPort, layoutOf, portsWithOffset } from '../process/layout.ts';
 import type { Report } from '../process/report.ts';
 import { GENERATED_NAMES } from '../secrets.ts';
@@ -19,22 +20,32 @@ const TRIES = 50;
 /** The guard of a killed proof ends its processes within this. */
 const GUARD_WITHIN_MS = 10_000;
 
-/** Where the scratch instance of a stack is, beside its data. */
-export function scratchOf(data: string): string {
-  return join(data, 'proof');
+/**
+ * One proof of a stack at a time, by whichever program. Rejects with a StackError while another one
+ * runs; release the guard at the end.
+ */
+export async function lockScratch(home: string, scratch: string): Promise<Guard> {
+  const guard = await takeLock(guardScript(home), join(dirname(scratch), 'run/proof.lock'), () => undefined);
+  if (guard !== undefined) return guard;
+  throw new StackError('Another proof of this stack is running.', 'wait until it has ended, then run it again');
 }
 
-/** Ends and deletes what a killed proof left. Nothing happens if there is none. */
+/**
+ * Ends and deletes what a killed proof left, whose own guard may still be ending its processes.
+ * Call it with the lock.
+ */
 export async function removeScratch(scratch: string): Promise<void> {
   const until = performance.now() + GUARD_WITHIN_MS;
-  for (const root of [join(scratch, 'data'), join(scratch, 'data.restoring')]) {
-    while (existsSync(join(root, 'pgdata/postmaster.pid'))) {
-      const ended = await clearStaleServer(join(root, 'pgdata'));
-      if (ended === 'none' || performance.now() > until) break;
-      await delay(100);
+  for (;;) {
+    await clearStaleServer(join(scratch, 'data/pgdata'));
+    try {
+      rmSync(scratch, { recursive: true, force: true });
+      return;
+    } catch (error) {
+      if (performance.now() > until) throw explainFileError(error, scratch);
+      await delay(200);
     }
   }
-  rmSync(scratch, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
 }
 
 /** Makes the directory, which only the database's user may pass. */

@@ -5,15 +5,16 @@ import { type BackupHandover, encryptionKeyOf, takeBackupHandover, targetOf } fr
 import { backupApi, BackupWorker, type WorkerDeps } from '@holdfast/backup/service';
 import { takeBackup } from '@holdfast/backup/take';
 import { archiveName, type BackupTarget } from '@holdfast/backup/target';
+import { messageOf } from '@holdfast/kit/app-error';
 import { type JsonLog, jsonLog } from '@holdfast/kit/log';
 import { forgetPostgresVariables } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { serveApp } from '../../../shared/runtime/node-server.ts';
+import { proveInChild, scratchOf } from '../backup/proof-child.ts';
 import { embeddedSource } from '../operator/backup-source.ts';
 import { layoutOf } from '../process/layout.ts';
-import { proveInChild } from './child.ts';
-import { removeScratch, scratchOf } from './scratch.ts';
+import { lockScratch, removeScratch } from './scratch.ts';
 
 const GRACE_MS = 2_000;
 /** The proof under way deletes its scratch instance. */
@@ -36,10 +37,24 @@ async function serve(environment: NodeJS.ProcessEnv, log: JsonLog): Promise<void
   tellSupervisor(LISTENING);
   log.info('backup.listening', { address, port, target: target.place });
   void worker.clean();
-  removeScratch(scratchOf(handover.data)).catch(() => undefined);
+  void removeLeftovers(handover, log);
   stopInOrder(log, 'backup', () =>
     Promise.race([Promise.all([worker.stop(), server.close(GRACE_MS)]), delay(STOP_WITHIN_MS)]),
   );
+}
+
+/** What a killed proof left, unless one is running now. */
+async function removeLeftovers({ home, data }: BackupHandover, log: JsonLog): Promise<void> {
+  try {
+    const lock = await lockScratch(home, scratchOf(data));
+    try {
+      await removeScratch(scratchOf(data));
+    } finally {
+      await lock.release();
+    }
+  } catch (error) {
+    log.warn('backup.leftovers_kept', { error: messageOf(error) });
+  }
 }
 
 function workerDeps(handover: BackupHandover, target: BackupTarget, log: JsonLog): WorkerDeps {

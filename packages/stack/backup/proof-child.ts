@@ -25,6 +25,11 @@ const outcomeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('failed'), message: z.string(), remedy: z.string() }),
 ]);
 
+/** Where the scratch instance of a stack is, beside its data. */
+export function scratchOf(data: string): string {
+  return join(data, 'proof');
+}
+
 /**
  * Rejects with a StackError if the proof could not be done. `output`: where its log lines go.
  * Ends with this process at the latest.
