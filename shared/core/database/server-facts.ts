@@ -8,9 +8,11 @@ import { type ReplicationSlot, type ServerFacts, type VacuumHolder, WATCHED_SETT
 import { type Current, readServerSettings } from './server-settings.ts';
 
 export async function readServerFacts(sql: Sql): Promise<Current<ServerFacts>> {
-  const [general, slots, { found, inheritable }] = await Promise.all([
+  const [general, slots, md5Roles, schema, { found, inheritable }] = await Promise.all([
     readGeneral(sql),
     readSlots(sql),
+    readMd5Roles(sql),
+    readSchemaVersion(sql),
     readServerSettings(sql, [...WATCHED_SETTINGS, 'data_directory']),
   ]);
   const { data_directory: directory, ...watched } = found.settings;
@@ -20,6 +22,8 @@ export async function readServerFacts(sql: Sql): Promise<Current<ServerFacts>> {
     settings: watched as ServerFacts['settings'],
     pending_restart: found.pending,
     data_directory: directory?.value ?? null,
+    md5_roles: md5Roles,
+    schema_version: schema,
   };
   return { found: facts, inheritable };
 }
@@ -74,6 +78,27 @@ async function readGeneral(
 function commandWord(mode: string, { command, library }: Pick<GeneralRow, 'command' | 'library'>): string {
   if (mode === 'off') return '';
   return library === '' ? (command.trim().split(/\s+/)[0] ?? '') : library;
+}
+
+/** A role without the permission (rule `passwordsUnreadable`) gets null. */
+async function readMd5Roles(sql: Sql): Promise<string[] | null> {
+  const [may] = await sql<[{ reads: boolean }]>`SELECT has_table_privilege('pg_authid', 'SELECT') AS reads`;
+  if (!may.reads) return null;
+  const rows = await sql<{ name: string }[]>`
+    SELECT quote_ident(rolname) AS name FROM pg_authid WHERE rolcanlogin AND rolpassword LIKE 'md5%' ORDER BY 1 LIMIT 20`;
+  return rows.map(({ name }) => name);
+}
+
+/** Of the history that a release's schema tool keeps. Rule `historyUnreadable`: else null. */
+async function readSchemaVersion(sql: Sql): Promise<number | null> {
+  const [table] = await sql<[{ readable: boolean }]>`
+    SELECT count(*) = 2 AND coalesce(has_table_privilege(to_regclass('public.schema_version'), 'SELECT'), false) AS readable
+    FROM pg_attribute
+    WHERE attrelid = to_regclass('public.schema_version') AND attname IN ('version', 'success') AND NOT attisdropped`;
+  if (!table.readable) return null;
+  const [row] = await sql<[{ newest: number | null }]>`
+    SELECT max(CASE WHEN version ~ '^[0-9]{1,6}$' THEN version::int END) AS newest FROM public.schema_version WHERE success`;
+  return row.newest;
 }
 
 async function readSlots(sql: Sql): Promise<ReplicationSlot[]> {

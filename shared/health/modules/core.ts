@@ -4,6 +4,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, percentageOf, rounded } from '@holdfast/kit/format';
 import type { CoreStatus } from '../../core/port.ts';
+import { oldestSchema } from '../../core/releases.ts';
 import type { TlsEndpoint } from '../../host/port.ts';
 import type { Finding } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
@@ -25,6 +26,8 @@ interface CoreData {
   /** Null if the core reports none. */
   memory_cap_bytes: number | null;
   memory_pct: number | null;
+  /** Of a release: the newest migration of its database. Null if unknown. */
+  schema: number | null;
   doors: EndpointState[];
 }
 
@@ -46,13 +49,14 @@ export const core = healthModule<CoreData>({
     'If it is out of memory, give it more in its environment, or find the cause: many clients, large missions or a slow database (see the modules database and disk).',
   ],
 
-  async read({ core: api, tls, wanted: { coreEndpoints: places } }) {
+  async read({ core: api, coreDatabase, tls, wanted: { coreEndpoints: places } }) {
     const [requested, enrollment, stream] = await Promise.all([
       places.api === undefined ? undefined : statusOf(api),
       endpointOf('enrollment', places.enrollment, tls),
       endpointOf('stream', places.streaming, tls),
     ]);
     const status = requested?.status;
+    const schema = status === undefined ? null : await schemaOf(status, coreDatabase);
     const used = status?.memory?.usedBytes ?? null;
     const cap = status?.memory?.capBytes ?? null;
     return {
@@ -61,12 +65,13 @@ export const core = healthModule<CoreData>({
       memory_used_bytes: used,
       memory_cap_bytes: cap,
       memory_pct: used === null || cap === null ? null : rounded(percentageOf(used, cap), 1),
+      schema,
       doors: [{ name: 'API', address: places.api?.name ?? null, error: requested?.error ?? null }, enrollment, stream],
     };
   },
 
   findings(data) {
-    return [...data.doors.flatMap(endpointFinding), ...memoryFindings(data)];
+    return [...data.doors.flatMap(endpointFinding), ...schemaFindings(data), ...memoryFindings(data)];
   },
 
   well: ({ version, memory_used_bytes: used, memory_pct: pct }) => {
@@ -88,6 +93,26 @@ async function statusOf(api: Monitored['core']): Promise<{ status: CoreStatus | 
   } catch (error) {
     return { status: undefined, error: messageOf(error).replace(/\.$/, '') };
   }
+}
+
+/** Null if it can't be read: the module database reports why. */
+async function schemaOf({ version }: CoreStatus, database: Monitored['coreDatabase']): Promise<number | null> {
+  if (oldestSchema(version) === undefined) return null;
+  try {
+    return (await database.server()).schema_version;
+  } catch {
+    return null;
+  }
+}
+
+/** Such a release answers everywhere, but stores nothing of what it receives. */
+function schemaFindings({ version, schema }: CoreData): Finding[] {
+  const oldest = oldestSchema(version ?? '');
+  if (schema === null || oldest === undefined || schema >= oldest) return [];
+  const says = `TAK Server ${version} needs schema ${oldest} of its database, which has ${schema}: it can't store what it receives`;
+  const remedy =
+    'Restart the database, whose start runs the schema tool of the release (docker compose restart core-database), and read its log. Then restart the core.';
+  return [{ kind: 'fact', status: 'critical', says, remedy }];
 }
 
 /** The module tls checks the certificate. */

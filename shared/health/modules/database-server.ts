@@ -33,6 +33,7 @@ export function settingFindings(server: ServerFacts): Fact[] {
       return { kind: 'fact', status, says, remedy: takenBack(name, origin, { wanted: safe }) };
     }),
     ...restartFindings(server.pending_restart),
+    ...passwordFindings(server.md5_roles ?? []),
   ];
 }
 
@@ -65,6 +66,15 @@ function readOnlyFindings({ standby, settings }: ServerFacts): Fact[] {
       remedy: `SET ${name} = off; ${takenBack(name, origin, { wanted: 'off' })}`,
     });
   return facts;
+}
+
+/** Our access rules ask for scram-sha-256, as those of a TAK Server 5.8 do. */
+function passwordFindings(roles: readonly string[]): Fact[] {
+  if (roles.length === 0) return [];
+  const says = `${roles.length === 1 ? 'the role' : 'the roles'} ${roles.join(', ')} can't sign in with scram-sha-256: the stored password is md5`;
+  const remedy =
+    "Restart the database: each start of core-database stores the passwords of its own roles again. For another role, set its password again as a superuser: SET password_encryption = 'scram-sha-256'; then \\password ROLE in psql.";
+  return [{ kind: 'fact', status: 'warning', says, remedy }];
 }
 
 function restartFindings(names: readonly string[]): Fact[] {
