@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { createReadStream, existsSync, lstatSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type ReadArchive, verifyArchive } from '@holdfast/backup/archive';
 import type { VerifiedArchive } from '@holdfast/backup/manifest';
 import { codeOf, explainFileError, StackError } from '@holdfast/kit/app-error';
@@ -15,6 +16,9 @@ import { type Layout, layoutOf, makeDirectories } from '../process/layout.ts';
 import { terminalProgress } from '../process/report.ts';
 import { buildData, checkRoom } from './build-data.ts';
 import { decryptionKey } from './keys.ts';
+
+/** A guard ends what a killed restore left within this. */
+const DYING_RESTORE_MS = 15_000;
 
 /** Absolute paths. */
 export interface RestoreArguments {
@@ -116,11 +120,18 @@ class EmbeddedRestore {
     }
   }
 
+  /** The guard of a killed restore holds the lock until it has ended the database. */
   async #lock(): Promise<Guard> {
     makeDirectories(this.#layout);
-    const guard = await takeLock(guardScript(this.#home), this.#layout.lock, () => undefined);
-    if (guard !== undefined) return guard;
-    throw new StackError(`Another restore into ${this.#data} is running.`, 'wait until it ends');
+    const until = Date.now() + DYING_RESTORE_MS;
+    for (;;) {
+      const guard = await takeLock(guardScript(this.#home), this.#layout.lock, () => undefined);
+      if (guard !== undefined) return guard;
+      this.#aborted.throwIfAborted();
+      if (Date.now() > until)
+        throw new StackError(`Another restore into ${this.#data} is running.`, 'wait until it ends');
+      await delay(250);
+    }
   }
 
   /** What a killed restore left, except the lock that is held now. */
