@@ -12,15 +12,29 @@ import {
   renameSync,
   statSync,
   truncateSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Secret } from '@holdfast/kit/secret';
 import { HttpBackups } from '../../../shared/backups/http.ts';
 import type { Backup, BackupState } from '../../../shared/backups/port.ts';
 import { backupsContract, type BackupsUnderTest } from '../../backups/contract.ts';
-import { eventually, lives, newStack, query, secretsOf, type TestStack } from './embedded.ts';
+import { hasS3Server, startS3Server } from '../../../packages/backup/test/s3-server.ts';
+import {
+  eventually,
+  lives,
+  newStack,
+  type Outcome,
+  outcomeOf,
+  query,
+  run,
+  secretsOf,
+  type TestStack,
+} from './embedded.ts';
 
 const PROOF_WITHIN_MS = 300_000;
 const PASSPHRASE = 'only-for-tests: correct horse battery';
@@ -164,11 +178,60 @@ describe('a proof', { timeout: PROOF_WITHIN_MS }, () => {
     flip(path, bytes - 100);
     expect((await prove(name)).proof).toMatchObject({ level: 'exists', error: expect.stringContaining('SHA-256') });
     expect((await backups.state()).last_failure).toMatchObject({ kind: 'proof', name });
+    // As if somebody had recorded the changed archive: its content tells.
+    const sidecar = `${path}.json`;
+    const facts = readFileSync(sidecar, 'utf8');
+    const changed = createHash('sha256').update(readFileSync(path)).digest('hex');
+    writeFileSync(sidecar, JSON.stringify({ ...(JSON.parse(facts) as Backup), sha256: changed }));
+    expect((await prove(name)).proof).toMatchObject({ level: 'complete', error: expect.stringContaining('damaged') });
+    writeFileSync(sidecar, facts);
     truncateSync(path, bytes - 1);
     expect((await prove(name)).proof).toMatchObject({ level: null, error: expect.stringContaining('bytes') });
     const copy = openSync(path, 'w');
     writeSync(copy, whole);
     closeSync(copy);
+  });
+});
+
+describe('backup.sh', { timeout: PROOF_WITHIN_MS }, () => {
+  const backUp = async (args: string[], env: Record<string, string> = {}): Promise<Outcome> => {
+    const passphrase = join(target, '../passphrase');
+    writeFileSync(passphrase, PASSPHRASE, { mode: 0o600 });
+    const key = args.includes('--recipient') ? [] : ['--passphrase-file', passphrase];
+    return outcomeOf(run('backup.sh', ['--data', stack.data, ...key, ...args], { env }));
+  };
+
+  it('proves that a backup for a recipient is complete, and says why no more', async () => {
+    const directory = join(target, '../for-recipient');
+    mkdirSync(directory);
+    const recipient = await identityToRecipient(await generateX25519Identity());
+    const { code, output } = await backUp(['--output', directory, '--recipient', recipient]);
+    expect([code, output]).toEqual([0, expect.stringMatching(/Proven: it is complete[^]*private key can open it/)]);
+    const [sidecar = ''] = readdirSync(directory).filter((name) => name.endsWith('.json'));
+    const { proof } = JSON.parse(readFileSync(join(directory, sidecar), 'utf8')) as Backup;
+    expect(proof).toMatchObject({ level: 'complete', limit: { level: 'complete' }, error: null });
+  });
+
+  it.skipIf(!hasS3Server)('keeps a backup in S3-compatible storage and proves it there (needs versitygw)', async () => {
+    const server = await startS3Server();
+    try {
+      const { url = '', accessKey, secretKey } = server.storage;
+      const env = {
+        BACKUP_S3_URL: url,
+        BACKUP_S3_ACCESS_KEY: accessKey.reveal(),
+        BACKUP_S3_SECRET_KEY: secretKey.reveal(),
+      };
+      const { code, output } = await backUp(['--output', 's3://backups/one'], env);
+      expect([code, output]).toEqual([0, expect.stringContaining('Proven: it serves')]);
+      const wrong = await backUp(['--output', 's3://missing/one'], env);
+      expect([wrong.code, wrong.output]).toEqual([
+        1,
+        expect.stringContaining('The bucket of s3://missing/one does not exist'),
+      ]);
+      expect(wrong.output + output).not.toContain(secretKey.reveal());
+    } finally {
+      await server.stop();
+    }
   });
 });
 
