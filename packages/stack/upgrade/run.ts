@@ -13,7 +13,7 @@ import { PARTIAL } from '../parts.ts';
 import { type Layout, layoutOf } from '../process/layout.ts';
 import { whileStopped } from '../process/ownership.ts';
 import { stopProgram } from '../stop.ts';
-import { endJournal, type Journal, type Step, stepsOf, versionDirectory, writeJournal } from './journal.ts';
+import { endJournal, type Journal, type Step, stepsOf, UPGRADES, versionDirectory, writeJournal } from './journal.ts';
 import { discardCopies, moveIn, moveOut, takeSnapshot } from './snapshot.ts';
 import { discardVersions } from './versions.ts';
 
@@ -61,7 +61,7 @@ class UpgradeRun {
 
   async run(stopFirst: boolean): Promise<number> {
     try {
-      if (stopFirst) await this.#stop();
+      if (stopFirst) await this.#endEarlier();
       await this.#steps();
     } catch (error) {
       if (this.#journal.direction === 'return' || this.#journal.step.startsWith('move')) return this.#stuck(error);
@@ -135,6 +135,24 @@ class UpgradeRun {
     if (code !== 0) throw new StackError(`The stack in ${this.#layout.root} did not stop.`, 'read the message above');
   }
 
+  /** Waits for a program that a killed run started. */
+  async #endEarlier(): Promise<void> {
+    const seconds = String(this.#journal.within_seconds);
+    const waiting = spawn('flock', ['--wait', seconds, this.#programLock, 'true'], { stdio: 'ignore' });
+    const [code] = (await once(waiting, 'close')) as [number | null];
+    if (code !== 0)
+      throw new StackError(
+        `A start of the interrupted upgrade still runs after ${seconds} s.`,
+        `end it: fuser -k ${this.#programLock}`,
+      );
+    await this.#stop();
+  }
+
+  /** Held by every program that this runs, so that the next run sees one that outlived it. */
+  get #programLock(): string {
+    return join(this.#places.home, UPGRADES, 'program.lock');
+  }
+
   async #whileStopped(work: () => void | Promise<void>): Promise<void> {
     await whileStopped(this.#places.tools, this.#layout, say, work);
   }
@@ -175,7 +193,7 @@ class UpgradeRun {
 
   /** Throws its last message when it fails or takes too long. */
   async #program(program: string, args: string[], withinSeconds: number): Promise<void> {
-    const child = spawn(program, args, {
+    const child = spawn('flock', ['--close', this.#programLock, program, ...args], {
       cwd: this.#places.home,
       detached: true,
       env: { ...process.env, HOLDFAST_UPGRADE: '1' },
