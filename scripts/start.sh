@@ -16,6 +16,9 @@ if [ "$is_embedded" = no ]; then
   source scripts/programs.sh
   # shellcheck source=scripts/start-containers.sh
   source scripts/start-containers.sh
+  if [ -f .upgrade/containers ] && [ -z "${HOLDFAST_UPGRADE:-}" ]; then
+    refuse 1 'An upgrade was interrupted.' 'finish it first: ./scripts/upgrade.sh recover'
+  fi
   start_containers "$@"
   exit 0
 fi

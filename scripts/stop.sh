@@ -55,7 +55,7 @@ stop_containers() {
 
 # Prints the name and size of every volume of the stack.
 show_volumes() {
-  local project name size
+  local name size
   local -A sizes=()
   project=$(docker compose config 2>/dev/null | sed -n 's/^name: *//p' | head -n 1)
   [ -n "$project" ] || refuse 1 "Couldn't determine the name of the stack. Nothing was deleted." 'run docker compose config and fix what it reports'
@@ -75,6 +75,8 @@ remove_containers() {
   [ ${#volumes[@]} -gt 0 ] || printf '  (none)\n' >&2
   printf '%s and release/ are kept (passwords, settings, the release). Only a backup of the volumes can restore the rest.\n' "$env_file" >&2
   ask_address
+  # Copies that upgrade.sh made belong to no service.
+  docker volume ls --quiet --filter "label=holdfast.before-upgrade=$project" | xargs -r docker volume rm >/dev/null || :
   docker compose down --volumes --remove-orphans || refuse 1 'Some parts were not removed.' 'fix what the lines above report, then try again'
   printf 'Deleted the containers and the data of the stack. To start an empty stack: ./scripts/start.sh\n'
 }

@@ -17,11 +17,23 @@ updater() { # ARGUMENTS
   exec "$home/.upgrade/updater/node" "$home/.upgrade/updater/dist/upgrade.js" "$@" --home "$home"
 }
 
+if wants_help "$@" && in_containers "$@"; then
+  # shellcheck source=scripts/upgrade-containers.sh
+  source scripts/upgrade-containers.sh
+  usage_of_upgrade
+  exit 0
+fi
 [ -w . ] || refuse 1 "Couldn't upgrade: this user can't write to $home." 'run this as the owner of the directory'
-if [ "${1:-}" = recover ] && [ ! -f .upgrade/journal.json ]; then exit 0; fi
 mkdir -p .upgrade
 exec 7>.upgrade/lock
 flock -n 7 || refuse 1 'Another upgrade of this installation is running.' 'wait until it has ended'
+if [ ! -f .upgrade/journal.json ] && in_containers "$@"; then
+  # shellcheck source=scripts/upgrade-containers.sh
+  source scripts/upgrade-containers.sh
+  upgrade_containers "$@"
+  exit 0
+fi
+if [ "${1:-}" = recover ] && [ ! -f .upgrade/journal.json ]; then exit 0; fi
 if [ -f .upgrade/journal.json ]; then
   [ "${1:-}" != recover ] || updater "$@"
   (updater recover) || exit

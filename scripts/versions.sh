@@ -10,6 +10,8 @@ set -euo pipefail
 readonly OWN='^(\.git|\.upgrade|\.env|\.env\..*|data|release|node_modules|dist|\.install\.lock|backup-.*|.*\.log)$'
 # Files of this machine in directories of a version: the reader's own layer, and the flow engine.
 readonly CARRIED=(compose/compose.local.yaml compose/flows/node_modules)
+# The operator's file is a part of every version, and is carried if it was changed.
+readonly THRESHOLDS=monitor/config/thresholds.yml
 
 fail() {
   echo "$1" >&2
@@ -134,10 +136,19 @@ exchange_scripts() { # HOME OLD NEW
   done
 }
 
+# Before anything is moved: afterwards git can't tell whether the file was changed.
+save_thresholds() { # HOME
+  [ -f "$1/$THRESHOLDS" ] && [ ! -f "$1/.upgrade/thresholds.yml" ] || return 0
+  if [ -e "$1/.git" ] && git -C "$1" diff --quiet HEAD -- "$THRESHOLDS"; then return 0; fi
+  cp -p -- "$1/$THRESHOLDS" "$1/.upgrade/thresholds.new"
+  mv -T -- "$1/.upgrade/thresholds.new" "$1/.upgrade/thresholds.yml"
+}
+
 switch_version() { # HOME FROM TO
   local home=$1 old=$1/.upgrade/$2 new=$1/.upgrade/$3 name each head
   [ -f "$new/.entries" ] || fail "Version $3 is not in $home/.upgrade." 'fetch it again: ./scripts/upgrade.sh fetch'
   remember_current "$home" "$old" "$new"
+  save_thresholds "$home"
   exchange_scripts "$home" "$old" "$new"
   while IFS= read -r name; do
     [ "$name" = scripts ] || exchange "$home" "$old" "$new" "$name"
@@ -148,6 +159,10 @@ switch_version() { # HOME FROM TO
       cp -al -f -- "$old/$each" "$home/$each"
     fi
   done
+  if [ -f "$home/.upgrade/thresholds.yml" ]; then
+    cp -p -- "$home/.upgrade/thresholds.yml" "$home/$THRESHOLDS"
+    rm -f -- "$home/.upgrade/thresholds.yml"
+  fi
   sync -f "$home"
   if [ -e "$home/.git" ] && [ -f "$new/.commit" ]; then
     head=$(cat "$new/.commit")

@@ -62,8 +62,8 @@ export async function preconditions(situation: Situation): Promise<Precondition[
     localChanges(situation),
     ...startSettings(situation),
     room(situation),
-    await failedBefore(situation),
-    ...(await askRunning(situation)),
+    await failedBefore(situation.layout.management, situation.again),
+    ...(await healthAndWork(situation)),
   ];
 }
 
@@ -144,9 +144,10 @@ function room({ layout }: Situation): Precondition {
   return { name: 'room', status: 'failed', text, remedy };
 }
 
-async function failedBefore({ layout, again }: Situation): Promise<Precondition> {
+/** `management`: DATA_DIR. */
+export async function failedBefore(management: string, again: boolean): Promise<Precondition> {
   const name = 'earlier upgrade';
-  const record = await readUpgradeRecord(layout.management);
+  const record = await readUpgradeRecord(management);
   const isFailed = record !== undefined && ['returned', 'stuck'].includes(record.outcome) && !record.cleared;
   if (!isFailed) return { name, status: 'ok', text: 'none failed' };
   const text = `the upgrade to ${record.to} failed: ${record.reason}`;
@@ -155,11 +156,15 @@ async function failedBefore({ layout, again }: Situation): Promise<Precondition>
   return { name, status: 'failed', text, remedy };
 }
 
-/** Health, running work and backups, as management reports them. */
-async function askRunning({ layout, withoutBackup }: Situation): Promise<Precondition[]> {
+async function healthAndWork({ layout, withoutBackup }: Situation): Promise<Precondition[]> {
   if (runningSupervisor(layout) === undefined)
     return [{ name: 'health', status: 'note', text: 'the stack is not running, so its health is unknown' }];
-  const place = { directory: layout.management, remedy: 'start the stack again' };
+  return askRunning(layout.management, withoutBackup);
+}
+
+/** Health, running work and backups, as management reports them. `directory`: DATA_DIR. */
+export async function askRunning(directory: string, withoutBackup: boolean): Promise<Precondition[]> {
+  const place = { directory, remedy: 'start the stack again' };
   try {
     const health = healthSchema.parse(await askManagement(place, { ask: 'health' }, ASK_WITHIN_MS));
     const busy = z.array(z.string()).parse(await askManagement(place, { ask: 'busy' }, ASK_WITHIN_MS));

@@ -12,6 +12,7 @@ import { BEFORE_UPGRADE, SET_ASIDE } from '../parts.ts';
 import { dataDirectory, type Layout, layoutOf } from '../process/layout.ts';
 import { runningSupervisor } from '../process/ownership.ts';
 import { planBack } from './back.ts';
+import { inside, record } from './inside.ts';
 import { type Journal, readJournal, UPGRADES, versionDirectory, writeJournal } from './journal.ts';
 import { knownStack, type Precondition, preconditions, supportedVersion } from './preconditions.ts';
 import { continueUpgrade, EXIT } from './run.ts';
@@ -66,6 +67,8 @@ const MAX_SECONDS = 86_400;
 
 /** The program of upgrade.sh; resolves with its exit code. */
 export async function upgrade(call: Invocation): Promise<number> {
+  const ofContainers = { inside, record }[call.argv[0] ?? ''];
+  if (ofContainers !== undefined) return ofContainers(call);
   const args = argumentsOrUsage(() => readArguments(call), USAGE);
   if (typeof args === 'number') return args;
   return VERBS_DO[args.verb](args, call);

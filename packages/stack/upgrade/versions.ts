@@ -36,6 +36,8 @@ const MIGRATIONS = [
   'packages/core/store/migrations',
   'packages/identity/store/migrations',
 ] as const;
+/** The operator's file, which every version keeps. */
+const THRESHOLDS = 'monitor/config/thresholds.yml';
 const GIT_WITHIN_MS = 120_000;
 
 export function currentVersion(home: string): string {
@@ -144,7 +146,7 @@ export function changedFiles(home: string, version: string): string[] {
   if (!existsSync(join(home, '.git'))) return [];
   const committed = parsePackage(git(home, 'show', 'HEAD:package.json'), home).version;
   if (committed !== version) return [];
-  return git(home, 'status', '--porcelain', '--untracked-files=no')
+  return git(home, 'status', '--porcelain', '--untracked-files=no', '--', '.', `:!${THRESHOLDS}`)
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => line.slice(3));

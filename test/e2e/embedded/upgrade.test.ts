@@ -23,6 +23,9 @@ const place = mkdtempSync(join(tmpdir(), 'holdfast-upgrade-'));
 const installation = join(place, 'installation');
 const data = join(installation, 'data');
 const file = (): StackFile => JSON.parse(readFileSync(join(data, 'stack.json'), 'utf8')) as StackFile;
+/** The operator's file, which may differ from the shipped one. */
+const THRESHOLDS = 'monitor/config/thresholds.yml';
+const ONLY_MINE = ` M ${THRESHOLDS}\n`;
 const journal = join(installation, '.upgrade/journal.json');
 
 /** A copy of this repository as a version of its own, without its packages. */
@@ -94,6 +97,7 @@ beforeAll(async () => {
   git('init', '--quiet', '--initial-branch', 'main');
   git('add', '--all');
   git('commit', '--quiet', '--message', 'version 0.1.0');
+  edit(installation, THRESHOLDS, (text) => `${text}# mine\n`);
   good = makeVersion('good', '0.2.0', (directory) => writeFileSync(join(directory, 'new-file'), 'of 0.2.0'));
   changing = makeVersion('changing', '0.3.0', (directory) => {
     writeFileSync(join(directory, 'shared/runtime/migrations/0999-new.sql'), 'CREATE TABLE new_in_030 (id int);\n');
@@ -164,7 +168,7 @@ describe('a version that cannot start', () => {
       code: 4,
       output: expect.stringContaining('The upgrade to 0.4.0 failed. Version 0.1.0 runs'),
     });
-    expect([await release(), await marks(), git('status', '--porcelain')]).toEqual(['0.1.0', ['first'], '']);
+    expect([await release(), await marks(), git('status', '--porcelain')]).toEqual(['0.1.0', ['first'], ONLY_MINE]);
     const { modules } = await api<{ modules: Record<string, { status: string; message: string }> }>('health');
     expect(modules['updates']).toMatchObject({
       status: 'warning',
@@ -216,6 +220,7 @@ describe('kill -9', () => {
     expect([existsSync(journal), await release(), await marks()]).toEqual([false, '0.2.0', ['first']]);
     expect(readFileSync(join(installation, 'new-file'), 'utf8')).toBe('of 0.2.0');
     expect(readFileSync(join(installation, '.env'), 'utf8')).toContain('777');
+    expect(readFileSync(join(installation, THRESHOLDS), 'utf8')).toMatch(/# mine\n$/);
   });
 });
 
@@ -224,7 +229,7 @@ describe('the way back', () => {
     await mark('on 0.2.0');
     expect(await upgrade('back')).toMatchObject({ code: 0 });
     expect([await release(), await marks()]).toEqual(['0.1.0', ['first', 'on 0.2.0']]);
-    expect([existsSync(join(installation, 'new-file')), git('status', '--porcelain')]).toEqual([false, '']);
+    expect([existsSync(join(installation, 'new-file')), git('status', '--porcelain')]).toEqual([false, ONLY_MINE]);
     expect(git('symbolic-ref', 'HEAD').trim()).toBe('refs/heads/main');
     expect((await upgrade('back')).code).toBe(3);
   });
