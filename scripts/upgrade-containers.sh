@@ -254,7 +254,7 @@ restore_volumes() {
 
 # --- Phases
 
-readonly STATE_NAMES=(phase kind from_version to_version snapshot schema_changed reason image)
+readonly STATE_NAMES=(phase kind from_version to_version snapshot schema_changed reason image database_from)
 
 save_state() { # PHASE
   local name
@@ -309,6 +309,9 @@ go_forward() {
     save_state start
     ;;
   esac
+  if [ -n "$database_from" ]; then
+    ./scripts/upgrade-database.sh --from "$database_from" >&2 || { reason="the database could not be upgraded" && return 1; }
+  fi
   printf 'Starting and checking %s...\n' "$to_version"
   start_version || { reason="$to_version did not start, or the connection check failed" && return 1; }
 }
@@ -413,7 +416,9 @@ apply_version() {
   if [ -n "$archive" ]; then
     kind=archive snapshot=.before-upgrade-release
     cp -p "$env_file" "$ENV_COPY"
-    ./scripts/setup.sh "$archive" || exit 1
+    ./scripts/setup.sh "$archive" | tee .upgrade/setup-output || exit 1
+    # The new release brings another PostgreSQL.
+    ! grep -q 'upgrade-database.sh --from' .upgrade/setup-output || database_from=${values[CORE_RELEASE]}
   else
     prepare_version
     [ "$(schema_of .)" != "$(schema_of ".upgrade/$newest")" ] || schema_changed=false
@@ -449,7 +454,7 @@ upgrade_containers() { # ARGUMENTS
   check_docker_answers
   project=$(docker compose config 2>/dev/null | sed -n 's/^name: *//p' | head -n 1)
   [ -n "$project" ] || refuse 1 "Couldn't determine the name of the stack." 'run docker compose config and fix what it reports'
-  image=$(own_image_of .) snapshot='' reason=''
+  image=$(own_image_of .) snapshot='' reason='' database_from=''
   if [ -f "$STATE" ]; then
     load_state
     printf 'The upgrade from %s to %s was interrupted. Continuing...\n' "$from_version" "$to_version"
