@@ -30,6 +30,7 @@ const LONG = [
   'flows',
   'listen',
   'refuse',
+  'upgrade',
 ].map((name) => `/test/e2e/${name.includes('/') ? '' : 'embedded/'}${name}.test.ts`);
 
 class LongOnesFirst extends BaseSequencer {

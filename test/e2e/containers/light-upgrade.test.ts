@@ -17,7 +17,8 @@ describe.skipIf(obstacle !== '')('upgrade.sh on the light stack', () => {
   beforeAll(async () => {
     const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { version: string };
     current = version;
-    stack = await new ComposeStack(await sharedEngine(), {}).prepare();
+    // The stack of other files may stand beside it.
+    stack = await new ComposeStack(await sharedEngine(), { production: true }).prepare();
     await stack.build();
     for (const args of [
       ['init', '--quiet'],
@@ -27,7 +28,11 @@ describe.skipIf(obstacle !== '')('upgrade.sh on the light stack', () => {
       await must('git', ['-c', 'user.name=test', '-c', 'user.email=test@example.org', ...args], { cwd: stack.root });
     await stack.scriptInside('start.sh');
   });
-  afterAll(() => stack?.[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await stack?.down();
+    for (const copy of (await copies()).split('\n').filter((name) => name !== ''))
+      await stack.engine.docker(['volume', 'rm', copy]);
+  });
 
   /** A directory with a version, and its image: the current one with other files. */
   async function makeVersion(version: string, files: Record<string, string> = {}): Promise<string> {
