@@ -29,7 +29,8 @@ describe.skipIf(obstacle !== '')('upgrade.sh on the light stack', () => {
     await stack.scriptInside('start.sh');
   });
   afterAll(async () => {
-    await stack?.down();
+    if (stack === undefined) return;
+    await stack.down();
     for (const copy of (await copies()).split('\n').filter((name) => name !== ''))
       await stack.engine.docker(['volume', 'rm', copy]);
   });
