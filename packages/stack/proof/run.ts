@@ -17,27 +17,22 @@ import { AppError, messageOf, StackError } from '@holdfast/kit/app-error';
 import { basesOf } from '@holdfast/kit/directory';
 import { formatBytes, formatSeconds, grouped } from '@holdfast/kit/format';
 import type { Log } from '@holdfast/kit/log';
-import { withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
-import { HOUR_MS } from '@holdfast/kit/time';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import type { Proof, ProofLevel } from '../../../shared/backups/port.ts';
 import { type BuildOptions, buildData, checkRoom } from '../backup/build-data.ts';
 import { guardScript, takeLock } from '../process/guard.ts';
 import { layoutOf, makeDirectories } from '../process/layout.ts';
+import { countRows, Failed, newestEvent } from './rows.ts';
 import { lockScratch, makeScratch, removeScratch, startScratch } from './scratch.ts';
 import { type Check, checkServed, type ExpectedEvents, type KnownEvent } from './serve.ts';
 
-const COUNT_WITHIN_MS = HOUR_MS;
 const EVENTS = 'cot_router';
 const WITHOUT_KEY =
   'The archive is encrypted for a recipient (BACKUP_RECIPIENT): only the holder of the private key can open it';
 /** A clear place for more: the database of a release needs PostGIS, and its core more memory. */
 const RELEASE_STACK =
   'The database of a TAK Server release is not restored beside a running one: the light core does not serve it';
-
-/** The archive failed a check: what it reached before counts. */
-class Failed extends Error {}
 
 export class ProofRun {
   readonly #handover: ProofHandover;
@@ -184,7 +179,8 @@ export class ProofRun {
     const { report } = this.#context;
     let newest: KnownEvent | undefined;
     await this.#check('restores', async () => {
-      const progress = (phase: string): void => report({ phase: `Scratch instance: ${phase}`, percent: 40 });
+      const progress = (phase: string): void =>
+        report({ phase: `Scratch instance: ${phase}`, percent: loadedShare(phase, verified) });
       const inspect = async (databases: readonly DatabasePlace[]): Promise<void> => {
         report({ phase: 'Counting rows', percent: 75 });
         await countRows(databases, verified);
@@ -302,35 +298,18 @@ class Unable extends Error {
   }
 }
 
-/** Counted by the database itself, after everything was loaded. */
-async function countRows(databases: readonly DatabasePlace[], { manifest }: VerifiedArchive): Promise<void> {
-  for (const { key, url } of databases) {
-    const archived = manifest.databases.find((each) => each.key === key);
-    for (const { name, rows, omitted } of archived?.tables ?? []) {
-      if (omitted) continue;
-      const [row] = await withDatabase(
-        url,
-        'holdfast-proof',
-        COUNT_WITHIN_MS,
-        (sql) => sql<{ rows: number }[]>`SELECT count(*)::float8 AS rows FROM ${sql(name)}`,
-      );
-      if (row?.rows !== rows)
-        throw new Failed(`The table ${name} has ${grouped(row?.rows ?? 0)} rows, and the archive ${grouped(rows)}.`);
-    }
-  }
-}
-
-async function newestEvent(databases: readonly DatabasePlace[]): Promise<KnownEvent | undefined> {
-  const core = databases.find(({ key }) => key === 'core');
-  if (core === undefined) return undefined;
-  return withDatabase(core.url, 'holdfast-proof', COUNT_WITHIN_MS, async (sql) => {
-    const [newest] = await sql<KnownEvent[]>`SELECT id::text, uid FROM cot_router ORDER BY id DESC LIMIT 1`;
-    return newest;
-  });
-}
-
 function tables({ manifest }: VerifiedArchive): number {
   return manifest.databases.reduce((sum, each) => sum + each.tables.length, 0);
+}
+
+/** Percent of the proof when a table begins to load; null while indexes are built. */
+function loadedShare(phase: string, { manifest }: VerifiedArchive): number | null {
+  const name = /^Loading (.+)$/.exec(phase)?.[1];
+  const all = manifest.databases.flatMap((database) => database.tables);
+  const at = all.findIndex((table) => table.name === name);
+  if (at < 0) return null;
+  const sum = (some: typeof all): number => some.reduce((bytes, table) => bytes + table.bytes, 0);
+  return share(sum(all.slice(0, at)), sum(all), 30, 75);
 }
 
 async function drain(reading: AsyncIterable<unknown>): Promise<void> {
