@@ -185,7 +185,7 @@ async function measured(stack: BenchStack, deletion: Deletion): Promise<Round> {
   return { quietMs, busyMs, ...deleted };
 }
 
-function p99(values: readonly number[]): number {
+export function p99(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;
 }
 

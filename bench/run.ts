@@ -1,6 +1,7 @@
 // Runs one benchmark by name: npm run bench -- start
 
 const BENCHMARKS: Record<string, () => Promise<void>> = {
+  backup: async () => (await import('./backup.ts')).run(),
   certs: async () => (await import('./certs.ts')).run(),
   cot: async () => (await import('./cot.ts')).run(),
   forecast: async () => (await import('./forecast.ts')).run(),

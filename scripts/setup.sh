@@ -11,10 +11,13 @@ source scripts/docker.sh
 source scripts/install.sh
 # shellcheck source=scripts/release-images.sh
 source scripts/release-images.sh
+# shellcheck source=scripts/restore-containers.sh
+source scripts/restore-containers.sh
 
 readonly SECRETS=(CORE_DB_PASSWORD CORE_READER_PASSWORD APP_DB_PASSWORD IDENTITY_DB_PASSWORD IDENTITY_SECRET_KEY
   IDENTITY_TOKEN LDAP_BIND_PASSWORD CORE_WEBADMIN_PASSWORD AUDIT_KEY SESSION_KEY FLOWS_DB_PASSWORD FLOWS_TOKEN
-  FLOWS_CREDENTIAL_KEY FLOWS_PASSWORD VIDEO_PUBLISH_PASSWORD VIDEO_READ_PASSWORD)
+  FLOWS_CREDENTIAL_KEY FLOWS_PASSWORD VIDEO_PUBLISH_PASSWORD VIDEO_READ_PASSWORD
+  BACKUP_TOKEN)
 readonly SECRETS_OF_PRODUCTION=(IDENTITY_BOOTSTRAP_TOKEN IDENTITY_ADMIN_PASSWORD)
 readonly LIGHT_LAYER=compose/compose.light.yaml
 
@@ -23,6 +26,7 @@ usage() {
 Usage: ./scripts/setup.sh ARCHIVE [--address NAME] [--mode subdomain|direct]
        ./scripts/setup.sh
        ./scripts/setup.sh --light [--address NAME] [--mode subdomain|direct]
+       ./scripts/setup.sh --restore FILE --passphrase-file FILE
 
 Prepares the stack in containers: builds its images and writes .env. If you run it again, it adds missing
 settings and keeps the others. With the archive of a newer release, it upgrades to that release.
@@ -34,6 +38,9 @@ settings and keeps the others. With the archive of a newer release, it upgrades 
                    the first time
   --mode MODE      subdomain: public certificates, one host name per service (default for a host name)
                    direct: the stack's own CA, one host name or IP address (default for an IP address)
+  --restore FILE   restore a backup of a light stack, with its settings, on a machine that has none
+  --passphrase-file FILE
+                   its first line opens the backup: the passphrase or an age identity
   --help           show this help
 TEXT
 }
@@ -41,7 +48,7 @@ TEXT
 # --- Arguments
 
 read_arguments() {
-  light=no archive='' address='' mode=''
+  light=no archive='' address='' mode='' restored='' key_file=''
   while [ $# -gt 0 ]; do
     case $1 in
       --help | -h)
@@ -54,6 +61,13 @@ read_arguments() {
         if [ "$1" = --address ]; then address=$2; else mode=$2; fi
         shift
         ;;
+      --restore | --passphrase-file)
+        [ -n "${2:-}" ] || refuse 2 "$1 needs a file." 'see ./scripts/setup.sh --help'
+        if [ "$1" = --restore ]; then restored=$2; else key_file=$2; fi
+        shift
+        ;;
+      --restore=*) restored=${1#*=} ;;
+      --passphrase-file=*) key_file=${1#*=} ;;
       --address=*) address=${1#*=} ;;
       --mode=*) mode=${1#*=} ;;
       -*) refuse 2 "Unknown option: $1." 'see ./scripts/setup.sh --help' ;;
@@ -69,6 +83,15 @@ read_arguments() {
     *) refuse 2 "Unknown mode: $mode." 'use --mode subdomain or --mode direct' ;;
   esac
   [ -z "$archive" ] || read_archive
+  [ -z "$restored$key_file" ] || read_restore
+}
+
+read_restore() {
+  [ -n "$restored" ] || refuse 2 '--passphrase-file needs --restore.' 'see ./scripts/setup.sh --help'
+  [ "$light$archive$address$mode" = no ] ||
+    refuse 2 'A restore takes the address, mode and variant from the backup.' 'leave the other options out, and edit .env afterwards'
+  [[ $restored == /* ]] || restored=$called_from/$restored
+  [ -z "$key_file" ] || [[ $key_file == /* ]] || key_file=$called_from/$key_file
 }
 
 read_archive() {
@@ -236,6 +259,13 @@ say_what_next() { # WHAT WAS DONE
 
 read_arguments "$@"
 check_docker
+if [ -n "$restored" ]; then
+  restore_stack
+  address=${values[SERVER_ADDRESS]:-} mode=${values[DEPLOY_MODE]:-}
+  open_mounted_files
+  say_what_next 'If the address of the server has changed, edit SERVER_ADDRESS in .env.'
+  exit 0
+fi
 find_env
 read_settings "$source_file"
 choose_stack

@@ -39,7 +39,7 @@ const handoverSchema = z.object({
   history: z.boolean(),
   proof: z.enum(['always', 'weekly', 'off']),
   keep: z.object({ days: z.number(), count: z.number() }),
-  /** Data directory of the stack that is backed up. */
+  /** Data directory of an embedded stack; in containers where scratch instances may be. */
   data: z.string(),
   /** Root of the release. */
   home: z.string(),
@@ -63,16 +63,24 @@ export interface BackupPlan {
   environment: Record<string, string>;
 }
 
-/** How the embedded stack runs the backup service; undefined while BACKUP_TARGET is unset. */
+interface BackupFacts {
+  settings: Settings;
+  token: string;
+  /** The data directory of an embedded stack; in containers where scratch instances may be. */
+  data: string;
+  address?: string;
+}
+
+/** How a stack runs the backup service; undefined while BACKUP_TARGET is unset. */
 export function backupPlan(
   home: string,
   port: number,
-  { settings, token, data }: { settings: Settings; token: string; data: string },
+  { settings, token, data, address = '127.0.0.1' }: BackupFacts,
 ): BackupPlan | undefined {
   const target = settings.BACKUP_TARGET;
   if (target === undefined) return undefined;
   const handover: BackupHandover = {
-    address: '127.0.0.1',
+    address,
     port,
     token,
     storage: {

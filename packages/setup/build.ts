@@ -25,6 +25,8 @@ const PROGRAMS = [
   'backup-service',
   'configure-core',
   'container',
+  'container-backup',
+  'container-backup-service',
   'container-proxy',
   'core',
   'dev-workerd',

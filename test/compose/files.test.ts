@@ -36,6 +36,7 @@ describe('compose files', () => {
       'compose.direct.yaml',
       'compose.light.yaml',
       'compose.local.example.yaml',
+      'compose.restore.yaml',
       'compose.runtime.yaml',
       'compose.stream.yaml',
       'compose.test.yaml',
@@ -69,7 +70,7 @@ describe('compose files', () => {
 
   it('give every service its image by its layer or by the template of our programs', () => {
     const known = new Set<string>();
-    for (const name of ['compose.yaml', 'compose.light.yaml', 'compose.runtime.yaml'])
+    for (const name of ['compose.yaml', 'compose.light.yaml', 'compose.runtime.yaml', 'compose.restore.yaml'])
       for (const [service, written] of Object.entries(read(name).services)) {
         if (written === null) continue;
         if (written.image !== undefined || written.extends?.service === 'program') known.add(service);

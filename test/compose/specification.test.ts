@@ -112,6 +112,21 @@ const SERVICES: Record<string, Wanted> = {
     // It watches the others: what it needs itself is all that it waits for.
     after: { 'app-database': 'healthy', configuration: 'ran' },
   },
+  backup: {
+    image: OURS,
+    networks: ['app-data', 'backup-out', 'core-data'],
+    memory: GIB,
+    user: '10001:10001',
+    volumes: [
+      'backup-data',
+      'ro:caddy-data',
+      'ro:core-data',
+      'ro:flows-data',
+      'ro:identity-data',
+      'ro:management-data',
+    ],
+    after: { 'app-database': 'healthy', 'core-database': 'healthy' },
+  },
   caddy: {
     image: 'caddy:2.11.3-alpine',
     networks: ['edge', 'flows-door', 'video'],
@@ -140,6 +155,7 @@ const SERVICES: Record<string, Wanted> = {
 /** `true`: leads nowhere outside. */
 const NETWORKS = {
   'app-data': true,
+  'backup-out': false,
   'core-data': true,
   directory: true,
   edge: false,

@@ -13,7 +13,15 @@ const WITHIN_MS = 4_000;
 const AT = '127.0.0.1';
 const offset = Number(process.env['HOLDFAST_PORT_OFFSET'] || 0);
 /** Same as in packages/stack/process/layout.ts (a test compares them). */
-const PORTS = { core: 8443, enrollment: 8446, streaming: 8089, database: 5432, identity: 9000, ldap: 3389 } as const;
+const PORTS = {
+  core: 8443,
+  enrollment: 8446,
+  streaming: 8089,
+  database: 5432,
+  identity: 9000,
+  ldap: 3389,
+  backup: 8090,
+} as const;
 const CONTAINER_PROXY_PORT = 2375;
 const CORE_DIRECTORY = '/var/lib/holdfast/core';
 const RELEASE_HOME = '/opt/tak';
@@ -42,6 +50,7 @@ const CHECKS: Record<string, () => Promise<unknown>> = {
       showsCertificate(port('enrollment'), join(releaseCertificates(), 'ca.pem'), ANY_NAME),
       takesConnections(port('streaming')),
     ]),
+  backup: () => answersOk(port('backup'), '/ping'),
   'container-proxy': () => answersOk(CONTAINER_PROXY_PORT, '/_ping'),
 };
 

@@ -47,6 +47,11 @@ export const MOUNTS = {
   /** The key of authentik's LDAP outpost. */
   outpost: '/var/lib/holdfast/outpost',
   flows: '/var/lib/holdfast/flows',
+  /** Volumes of others, which only backups use. */
+  caddy: '/var/lib/holdfast/caddy',
+  flowsData: '/var/lib/holdfast/flows-data',
+  identity: '/var/lib/holdfast/identity',
+  backups: '/var/lib/holdfast/backups',
 } as const;
 
 const DATABASE_NAMES: readonly DatabaseName[] = ['cot', 'holdfast', 'identity'];

@@ -1,6 +1,7 @@
 // Plans a container of ours from its environment before it starts anything. Reports every problem
 // at once.
 
+import { backupPlan } from '@holdfast/backup/handover';
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
 import { basesOf } from '@holdfast/kit/directory';
@@ -23,6 +24,7 @@ import type { DatabasePlan } from './database.ts';
 import { MOUNTS, type Places, readPlaces } from './places.ts';
 import type { ForProxy } from './proxy-certificate.ts';
 import {
+  BACKUP_STACK_VARIABLE,
   checked,
   databaseUrl,
   defined,
@@ -31,6 +33,7 @@ import {
   type RoleContext,
   secretProblems,
   stackLayer,
+  stackVariables,
 } from './role-settings.ts';
 
 /** Names of the core for the other containers. */
@@ -85,6 +88,7 @@ export const ROLES = {
   preflight: 'preflight.js',
   'identity-setup': 'identity-setup.js',
   'release-core': 'release-core.js',
+  backup: 'container-backup-service.js',
 } as const;
 
 export type Role = keyof typeof ROLES;
@@ -227,6 +231,17 @@ const PLANS: Record<Role, (start: RoleContext) => ContainerPlan> = {
     planned('release-files', {
       [RELEASE_FILES_VARIABLE]: JSON.stringify(planReleaseFiles(home, given.values, problems)),
     }),
+
+  backup(start) {
+    const needs = ['CORE_DB_PASSWORD', 'APP_DB_PASSWORD', 'IDENTITY_DB_PASSWORD', 'BACKUP_TOKEN'] as const;
+    const names = SETTING_NAMES.filter((name) => name.startsWith('BACKUP_'));
+    const settings = checked(start, [...needs, ...names], needs);
+    const { listen: address, ports } = start.places;
+    const token = settings.BACKUP_TOKEN?.reveal() ?? '';
+    const plan = backupPlan(start.home, ports.backup, { settings, token, address, data: MOUNTS.backups });
+    const stack = JSON.stringify(stackVariables(start.given.values));
+    return planned('backup', { ...plan?.environment, [BACKUP_STACK_VARIABLE]: stack });
+  },
 
   'release-core'({ problems, given, ...start }) {
     const settings = checked({ problems, given, ...start }, OF_CERTIFICATES, []);

@@ -6,7 +6,13 @@ import { readConfiguration } from '../../../shared/settings/configuration.ts';
 import { type Layer, loadSettings, pick } from '../../../shared/settings/load.ts';
 import { isPublishedPassword, shortSecrets } from '../../../shared/settings/rules.ts';
 import type { Problem } from '../../../shared/settings/setting.ts';
-import { SETTING_NAMES, type SettingName, type Settings, SETTINGS } from '../../../shared/settings/table.ts';
+import {
+  isSettingName,
+  SETTING_NAMES,
+  type SettingName,
+  type Settings,
+  SETTINGS,
+} from '../../../shared/settings/table.ts';
 import { MOUNTS, type Places } from './places.ts';
 
 /** `place`: host:port. */
@@ -115,6 +121,22 @@ export function isGiven(given: Layer, name: SettingName): boolean {
 
 export function defined(entries: readonly (readonly [string, string | undefined])[]): Record<string, string> {
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+/** Settings of Docker Compose that a restored stack needs too. */
+const OF_COMPOSE = ['COMPOSE_FILE', 'COMPOSE_PROJECT_NAME', 'TZ'] as const;
+
+/** What the role `backup` hands to its program: the variables of the stack, as JSON. */
+export const BACKUP_STACK_VARIABLE = 'HOLDFAST_BACKUP_STACK';
+
+/** The variables that say what and where the stack is. */
+export function stackVariables(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return defined(Object.entries(values).filter(([name]) => isOfStack(name) || name.startsWith('HOLDFAST_')));
+}
+
+/** A setting of ours, or of Docker Compose. */
+export function isOfStack(name: string): boolean {
+  return isSettingName(name) || name.startsWith('MON_') || OF_COMPOSE.some((each) => each === name);
 }
 
 /** Typical placeholder values. */

@@ -100,8 +100,15 @@ export class ComposeRoot {
     mkdirSync(join(this.path, 'scripts'));
     for (const name of COMPOSE_FILES) cpSync(join(COMPOSE_DIRECTORY, name), join(this.path, 'compose', name));
     cpSync(join(COMPOSE_DIRECTORY, 'video'), join(this.path, 'compose/video'), { recursive: true });
-    for (const name of ['setup.sh', 'upgrade-database.sh', 'docker.sh', 'install.sh', 'release-images.sh'])
-      cpSync(join(REPOSITORY, 'scripts', name), join(this.path, 'scripts', name));
+    const scripts = [
+      'setup.sh',
+      'upgrade-database.sh',
+      'docker.sh',
+      'install.sh',
+      'release-images.sh',
+      'restore-containers.sh',
+    ];
+    for (const name of scripts) cpSync(join(REPOSITORY, 'scripts', name), join(this.path, 'scripts', name));
     cpSync(join(REPOSITORY, '.env.template'), join(this.path, '.env.template'));
   }
 

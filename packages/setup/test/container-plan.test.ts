@@ -27,6 +27,7 @@ const LIGHT = {
   CORE_WEBADMIN_PASSWORD: 'webadmin-password',
   AUDIT_KEY: '0f'.repeat(32),
   SESSION_KEY: 'f0'.repeat(32),
+  BACKUP_TOKEN: 'token-of-the-backups-of-a-test',
 };
 type Variable = keyof typeof LIGHT;
 const without = (...names: Variable[]): Record<string, string> =>
@@ -83,6 +84,7 @@ const NEEDED: Record<Exclude<Role, 'preflight'>, Variable[]> = {
   'release-files': [],
   'identity-setup': ['IDENTITY_BOOTSTRAP_TOKEN', 'IDENTITY_TOKEN'],
   'release-core': [],
+  backup: ['CORE_DB_PASSWORD', 'APP_DB_PASSWORD', 'IDENTITY_DB_PASSWORD', 'BACKUP_TOKEN'],
 };
 /** What the image of a release has in it. */
 const RELEASE_TREE = mkdtempSync(join(tmpdir(), 'holdfast-plan-'));

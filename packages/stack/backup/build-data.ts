@@ -160,7 +160,8 @@ const MIGRATED = {
   state: { migrations: MIGRATIONS, database: undefined },
 };
 
-async function migrateTo(key: DatabaseKey, sql: Sql, number?: number): Promise<void> {
+/** Brings a database of ours to that migration; without a number to the last one. */
+export async function migrateTo(key: DatabaseKey, sql: Sql, number?: number): Promise<void> {
   const { migrations, database } = MIGRATED[key];
   if (number !== undefined && number > migrations.length)
     throw new StackError(

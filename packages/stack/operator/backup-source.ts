@@ -22,6 +22,14 @@ const stackFileSchema = z.object({
   settings_file: z.string().optional(),
 });
 
+/** What is made anew, was half written, or is over by the time of a restore. */
+export const EXCLUDES: Readonly<Record<'core' | 'management' | 'flows', (path: string) => boolean>> = {
+  core: (path) => /^(?:logs|uploads)$|(?:^|\/)\.new-|\.new$/.test(path),
+  // alerts.json holds alerts while the database is unavailable: sent long before a restore.
+  management: (path) => /^alerts\.json|\.new$/.test(path),
+  flows: (path) => /(?:^|\/)(?:node_modules|\.npm|\.cache)$/.test(path),
+};
+
 export interface EmbeddedSource extends BackupSource {
   /** What is not in the backup although the stack uses it. */
   warnings: string[];
@@ -51,14 +59,13 @@ export function embeddedSource(home: string, layout: Layout): EmbeddedSource {
       {
         part: 'core',
         directory: layout.core,
-        exclude: (path) => /^(?:logs|uploads)$|(?:^|\/)\.new-|\.new$/.test(path),
+        exclude: EXCLUDES.core,
       },
-      // alerts.json holds alerts while the database is unavailable: sent long before a restore.
-      { part: 'management', directory: layout.management, exclude: (path) => /^alerts\.json|\.new$/.test(path) },
+      { part: 'management', directory: layout.management, exclude: EXCLUDES.management },
       {
         part: 'flows',
         directory: layout.flows,
-        exclude: (path) => /(?:^|\/)(?:node_modules|\.npm|\.cache)$/.test(path),
+        exclude: EXCLUDES.flows,
       },
     ],
     caFile: certificateFiles(layout.core).ca,

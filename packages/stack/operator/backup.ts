@@ -180,7 +180,7 @@ function placeOf(output: string, key: EncryptionKey, settings: Settings): Backup
 }
 
 /** One changing line on a terminal; elsewhere a line every few seconds. */
-function progressLine(interactive: boolean): { show: (progress: BackupProgress) => void; clear: () => void } {
+export function progressLine(interactive: boolean): { show: (progress: BackupProgress) => void; clear: () => void } {
   const every = interactive ? TERMINAL_EVERY_MS : LINE_EVERY_MS;
   let shownAt = interactive ? Number.NEGATIVE_INFINITY : performance.now();
   return {

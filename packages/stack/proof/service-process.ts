@@ -3,10 +3,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BackupHandover, encryptionKeyOf, takeBackupHandover, targetOf } from '@holdfast/backup/handover';
 import { backupApi, BackupWorker, type WorkerDeps } from '@holdfast/backup/service';
-import { takeBackup } from '@holdfast/backup/take';
+import { type BackupSource, takeBackup } from '@holdfast/backup/take';
 import { archiveName, type BackupTarget } from '@holdfast/backup/target';
 import { messageOf } from '@holdfast/kit/app-error';
-import { type JsonLog, jsonLog } from '@holdfast/kit/log';
+import { type JsonLog, jsonLog, type Log } from '@holdfast/kit/log';
 import { forgetPostgresVariables } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
@@ -20,18 +20,21 @@ const GRACE_MS = 2_000;
 /** The proof under way deletes its scratch instance. */
 const STOP_WITHIN_MS = 18_000;
 
+/** What a backup holds, at its moment. Throws a StackError if the stack can't be backed up now. */
+export type SourceOf = (handover: Pick<BackupHandover, 'home' | 'data'>, log: Log) => BackupSource;
+
 /** Returns at once; the service runs until it is stopped. */
-export function runBackupService(environment: NodeJS.ProcessEnv): void {
+export function runBackupService(environment: NodeJS.ProcessEnv, sourceOf: SourceOf = ofEmbeddedStack): void {
   const log = jsonLog({ role: 'backup' });
-  runService(log, 'backup', () => serve(environment, log));
+  runService(log, 'backup', () => serve(environment, sourceOf, log));
 }
 
-async function serve(environment: NodeJS.ProcessEnv, log: JsonLog): Promise<void> {
+async function serve(environment: NodeJS.ProcessEnv, sourceOf: SourceOf, log: JsonLog): Promise<void> {
   forgetPostgresVariables(environment);
   const handover = takeBackupHandover(environment);
   const { address, port, token, storage } = handover;
   const target = targetOf(storage);
-  const worker = new BackupWorker(workerDeps(handover, target, log));
+  const worker = new BackupWorker(workerDeps(handover, sourceOf, target, log));
   const api = backupApi(worker, new Secret(token), log);
   const server = await serveApp(async (request) => api.fetch(request), [{ address, port }], log);
   tellSupervisor(LISTENING);
@@ -57,7 +60,13 @@ async function removeLeftovers({ home, data }: BackupHandover, log: JsonLog): Pr
   }
 }
 
-function workerDeps(handover: BackupHandover, target: BackupTarget, log: JsonLog): WorkerDeps {
+function ofEmbeddedStack({ home, data }: Pick<BackupHandover, 'home' | 'data'>, log: Log): BackupSource {
+  const source = embeddedSource(home, layoutOf(data));
+  for (const warning of source.warnings) log.warn('backup.warning', { text: warning });
+  return source;
+}
+
+function workerDeps(handover: BackupHandover, sourceOf: SourceOf, target: BackupTarget, log: JsonLog): WorkerDeps {
   const { storage, history, proof, keep, home, data } = handover;
   const now = (): Date => new Date();
   return {
@@ -67,8 +76,7 @@ function workerDeps(handover: BackupHandover, target: BackupTarget, log: JsonLog
     history,
     keep,
     take: async (request, { report, signal }) => {
-      const source = embeddedSource(home, layoutOf(data));
-      for (const warning of source.warnings) log.warn('backup.warning', { text: warning });
+      const source = sourceOf(handover, log);
       const name = archiveName(now());
       report({ name });
       return takeBackup({

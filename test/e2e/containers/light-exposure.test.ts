@@ -20,8 +20,8 @@ const MEMBERS: Record<string, Service[]> = {
   'flows-core': ['flows', 'core'],
   video: ['caddy', 'video', 'flows'],
   directory: ['identity', 'management', 'core'],
-  'core-data': ['core-database', 'core', 'management'],
-  'app-data': ['app-database', 'identity', 'management'],
+  'core-data': ['core-database', 'core', 'management', 'backup'],
+  'app-data': ['app-database', 'identity', 'management', 'backup'],
 };
 const LISTENS: Record<Service, number[]> = {
   'app-database': [5432],
@@ -29,6 +29,7 @@ const LISTENS: Record<Service, number[]> = {
   identity: [3389, 9000],
   core: [8089, 8443, 8446],
   management: [3000, 8080],
+  backup: [8090],
   caddy: [80, 443, 8446],
   flows: [1880],
   video: [1935],

@@ -10,6 +10,7 @@ export const SERVICES = [
   'identity',
   'core',
   'management',
+  'backup',
   'caddy',
   'flows',
   'video',

@@ -38,6 +38,8 @@ const OURS = /^localhost\/holdfast:/;
  * What dockerd gives networks without a subnet of their own, unless its configuration says
  * otherwise.
  */
+/** Management shows them, and a backup holds them. */
+const WITH_ALL_SETTINGS = ['management', 'backup'];
 const ENGINE_GIVES_OUT = /^(?:172\.(?:1[7-9]|2\d|3[01])|192\.168)\./;
 
 let root: ComposeRoot;
@@ -107,10 +109,10 @@ describe.skipIf(obstacle !== undefined)(
         expect(neighbours('flows')).toEqual(['caddy', 'core', 'core-database', 'video']);
         expect(neighbours('video')).toEqual(['caddy', 'flows']);
         const provider = layers.includes('light') ? ['identity'] : ['authentik-server', 'authentik-worker'];
-        expect(neighbours('core-database')).toEqual(['core', 'flows', 'management']);
+        expect(neighbours('core-database')).toEqual(['backup', 'core', 'flows', 'management']);
         const authenticator = ['core-database', 'flows'].map((name) => networksOf(config.services[name] as Service));
         expect(authenticator[0]?.filter((each) => authenticator[1]?.includes(each))).toEqual(['flows-data']);
-        expect(neighbours('app-database')).toEqual([...provider, 'management']);
+        expect(neighbours('app-database')).toEqual([...provider, 'backup', 'management'].toSorted());
         for (const name of ['core-database', 'app-database', 'video', ...provider])
           expect(
             networksOf(config.services[name] as Service).filter((each) => config.networks[each]?.internal !== true),
@@ -186,6 +188,7 @@ describe.skipIf(obstacle !== undefined)(
         expect(users).toEqual({
           configuration: '10001:10001',
           management: '10001:10001',
+          backup: '10001:10001',
           'app-database': '10002:10002',
           ...(light
             ? { core: '10001:10001', identity: '10001:10001', 'core-database': '10002:10002' }
@@ -258,7 +261,7 @@ describe.skipIf(obstacle !== undefined)(
         const config = configOf(layers);
         const holders = (variable: string): string[] =>
           services(config)
-            .filter(([name, { environment = {} }]) => name !== 'management' && variable in environment)
+            .filter(([name, { environment = {} }]) => !WITH_ALL_SETTINGS.includes(name) && variable in environment)
             .map(([name]) => name)
             .toSorted();
         expect(holders('AUTHENTIK_BOOTSTRAP_TOKEN')).toEqual(['authentik-worker']);
@@ -356,6 +359,7 @@ describe.skipIf(obstacle !== undefined)(
           if (type === 'volume' && readOnly !== true) writers.set(source, [...(writers.get(source) ?? []), name]);
       expect(Object.fromEntries(writers)).toEqual({
         'app-database-data': ['app-database'],
+        'backup-data': ['backup'],
         // The second gives it its owner and writes nothing.
         'caddy-data': ['caddy', 'configuration'],
         // Retention files, certificates, and the spool for the rights of service accounts.

@@ -1,0 +1,47 @@
+// Runs the backup service of the stack in containers. Without BACKUP_TARGET it only keeps the
+// container running, for scripts/backup.sh.
+
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { BACKUP_VARIABLE } from '@holdfast/backup/handover';
+import { takenHandover } from '@holdfast/kit/command';
+import { jsonLog } from '@holdfast/kit/log';
+import { stopInOrder } from '@holdfast/kit/service';
+import { runBackupService } from '@holdfast/stack/proof/service-process';
+import { lightSource, readStack, settingsText } from './backup.ts';
+import { BACKUP_STACK_VARIABLE } from './role-settings.ts';
+
+/** Returns at once; the service runs until it is stopped. */
+export function runContainerBackupService(environment: NodeJS.ProcessEnv): void {
+  const variables = takenHandover(
+    environment,
+    BACKUP_STACK_VARIABLE,
+    z.record(z.string(), z.string()),
+    'start this through Docker Compose',
+  );
+  const stack = readStack(variables);
+  if (environment[BACKUP_VARIABLE] === undefined) {
+    idle(stack.places.listen, stack.places.ports.backup);
+    return;
+  }
+  // On a tmpfs, for this program alone.
+  const file = join(tmpdir(), `settings-${randomUUID()}`);
+  writeFileSync(file, settingsText(variables), { mode: 0o600, flag: 'wx' });
+  runBackupService(environment, ({ home }) => lightSource(home, stack, file));
+}
+
+function idle(address: string, port: number): void {
+  const log = jsonLog({ role: 'backup' });
+  const server = createServer((request, response) => {
+    response.writeHead(request.url === '/ping' ? 200 : 404).end();
+  });
+  server.listen(port, address, () => log.info('backup.idle', { reason: 'BACKUP_TARGET is not set' }));
+  stopInOrder(log, 'backup', async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+}
