@@ -85,6 +85,6 @@ export const BACKUP_SETTINGS = {
   BACKUP_TOKEN: optional(visibleSecret, {
     section: 'secrets',
     about: 'Token that only the backup service and management know',
-    example: 'Xk3vT8mQzR5nWc2Lp7Bd',
+    example: 'generated',
   }),
 } as const;
