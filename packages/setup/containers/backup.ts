@@ -104,14 +104,14 @@ export function lightSource(home: string, stack: ContainerStack, settingsFile: s
 }
 
 /**
- * The settings as an .env file. The file itself can't be read here: it belongs to the operator
+ * The settings as an .env file. Docker Compose sets TZ to UTC when .env does not. The file itself can't be read here: it belongs to the operator
  * alone.
  */
 export function settingsText(environment: NodeJS.ProcessEnv): string {
   const lines = Object.keys(environment)
     .filter(isOfStack)
     .toSorted()
-    .filter((name) => (environment[name] ?? '') !== '')
+    .filter((name) => (environment[name] ?? '') !== '' && !(name === 'TZ' && environment[name] === 'UTC'))
     .map((name) => `${name}=${quoted(environment[name] ?? '')}`);
   return `# The settings of this stack, from its backup.\n${lines.join('\n')}\n`;
 }

@@ -3,16 +3,17 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CorePlace, curl, enroll } from '../embedded/core-client.ts';
+import { type CorePlace, curl, type Device, enroll } from '../embedded/core-client.ts';
 import { eventually } from '../embedded/embedded.ts';
 import { streamDevice } from '../embedded/stream-device.ts';
-import { type ComposeStack, composeStack } from './compose-stack.ts';
+import { ComposeStack, composeStack, copyCheckout } from './compose-stack.ts';
 import { type ContainerEngine, must, ran } from './engine.ts';
 import { obstacle, sharedEngine } from './shared-engine.ts';
 
 const ONE_GIGABYTE = 1e9;
 
 const PASSWORD = 'a password of direct mode 7';
+const BACKUP_PASSPHRASE = 'a passphrase of backups in direct mode 7';
 
 /** The ports of production, trusted by the CA of the stack. */
 async function placeOf(stack: ComposeStack): Promise<CorePlace> {
@@ -45,11 +46,16 @@ async function administer<T>(stack: ComposeStack, core: CorePlace, path: string,
 describe.skipIf(obstacle !== '')('the light stack in containers', () => {
   let stack: ComposeStack;
   let before: string[];
+  let device: Device;
   beforeAll(async () => {
     const started = performance.now();
     // The stack of other files may stand beside it.
     before = await listening((await sharedEngine()).engine);
-    stack = await composeStack(await sharedEngine(), { production: true, layers: ['compose/compose.runtime.yaml'] });
+    stack = await composeStack(await sharedEngine(), {
+      production: true,
+      layers: ['compose/compose.runtime.yaml'],
+      env: { BACKUP_TARGET: '/var/lib/holdfast/backups', BACKUP_PASSPHRASE },
+    });
     process.stdout.write(`light stack in direct mode: ${String(Math.round(performance.now() - started))} ms\n`);
   });
   afterAll(async () => {
@@ -62,6 +68,7 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
     );
     expect(states.toSorted()).toEqual([
       'app-database running healthy 0',
+      'backup running healthy 0',
       'caddy running healthy 0',
       'configuration exited 0',
       'container-proxy running healthy 0',
@@ -100,7 +107,7 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
     const enrollment = await administer<{ url: string }>(stack, core, `/api/users/${id}/enrollment`, {});
     const link = new URL(enrollment.url);
     expect(link.searchParams.get('host')).toBe(stack.engine.address);
-    const device = await enroll(core, stack.root, 'dora', link.searchParams.get('token') ?? '');
+    device = await enroll(core, stack.root, 'dora', link.searchParams.get('token') ?? '');
     const stream = await streamDevice(core, device, 'dora');
     await stream.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
     stream.leave();
@@ -114,7 +121,7 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
       data: { container_count: number };
     }
     const seen = (): Promise<Seen> => administer<Seen>(stack, core, '/api/health/containers');
-    expect(await seen()).toMatchObject({ status: 'ok', data: { container_count: 10 } });
+    expect(await seen()).toMatchObject({ status: 'ok', data: { container_count: 11 } });
     await stack.compose('stop', 'video');
     expect(await seen()).toMatchObject({ status: 'critical', message: expect.stringContaining('video') as string });
     await stack.compose('start', 'video');
@@ -130,6 +137,47 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
     const messages = Object.entries(held).map(([service, bytes]) => `${service} ${String(Math.round(bytes / 1e6))}`);
     process.stdout.write(`memory: ${String(Math.round(total / 1e6))} MB: ${messages.join(', ')}\n`);
     expect(total).toBeLessThan(ONE_GIGABYTE);
+  });
+
+  it('proves its backup in the container that made it', async () => {
+    const core = await placeOf(stack);
+    interface State {
+      running: unknown;
+      last_failure: unknown;
+      backups: { proof: { level: string } | null }[];
+    }
+    await administer(stack, core, '/api/backups', {});
+    const proven = async (): Promise<boolean> => {
+      const { running, last_failure: failure, backups } = await administer<State>(stack, core, '/api/backups');
+      expect(failure).toBeNull();
+      return running === null && backups[0]?.proof?.level === 'serves';
+    };
+    await eventually('the backup is proven', proven, 120_000);
+  });
+
+  it('comes back on an empty machine from a backup and its passphrase alone', async () => {
+    const { engine } = stack;
+    const [file, key] = ['backup.age', 'key'].map((name) => join(engine.directory, name)) as [string, string];
+    writeFileSync(key, `${BACKUP_PASSPHRASE}\n`);
+    await stack.script('backup.sh', '--output', file, '--passphrase-file', key);
+    const secrets = stack.env;
+    await stack.down();
+    const other = new ComposeStack(await sharedEngine(), { production: true });
+    await copyCheckout(other.root);
+    writeFileSync(`${key}-of-another`, 'another passphrase\n');
+    const wrong = other.script('setup.sh', '--restore', file, '--passphrase-file', `${key}-of-another`);
+    await expect(wrong).rejects.toThrow(/passphrase/);
+    await other.script('setup.sh', '--restore', file, '--passphrase-file', key);
+    stack = other;
+    expect(other.env).toEqual(secrets);
+    await other.up();
+    const core = await placeOf(other);
+    const { results } = await administer<{ results: { username: string }[] }>(other, core, '/api/users');
+    expect(results.map(({ username }) => username)).toContain('dora');
+    const stream = await streamDevice(core, device, 'dora');
+    await stream.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
+    stream.leave();
+    await expect(other.script('setup.sh', '--restore', file, '--passphrase-file', key)).rejects.toThrow(/\.env exists/);
   });
 
   it('leaves nothing behind when it is taken down with its volumes', async () => {
