@@ -25,7 +25,10 @@ const GUARD_WITHIN_MS = 10_000;
  * runs; release the guard at the end.
  */
 export async function lockScratch(home: string, scratch: string): Promise<Guard> {
-  const guard = await takeLock(guardScript(home), join(dirname(scratch), 'run/proof.lock'), () => undefined);
+  const lock = join(dirname(scratch), 'run/proof.lock');
+  // In containers the volume of backups has none yet.
+  mkdirSync(dirname(lock), { recursive: true, mode: 0o700 });
+  const guard = await takeLock(guardScript(home), lock, () => undefined);
   if (guard !== undefined) return guard;
   throw new StackError('Another proof of this stack is running.', 'wait until it has ended, then run it again');
 }
