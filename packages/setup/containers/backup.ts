@@ -104,8 +104,8 @@ export function lightSource(home: string, stack: ContainerStack, settingsFile: s
 }
 
 /**
- * The settings as an .env file. Docker Compose sets TZ to UTC when .env does not. The file itself can't be read here: it belongs to the operator
- * alone.
+ * The settings as an .env file. Docker Compose sets TZ to UTC when .env does not. The file itself
+ * can't be read here: it belongs to the operator alone.
  */
 export function settingsText(environment: NodeJS.ProcessEnv): string {
   const lines = Object.keys(environment)
