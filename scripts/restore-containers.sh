@@ -8,8 +8,8 @@ check_restore() {
     'restore into a new clone of Holdfast. Or delete this stack first: ./scripts/stop.sh --remove, then move .env away'
   [ -f "$restored" ] || refuse 2 "File not found: $restored." 'give the archive of a backup: --restore FILE'
   [ -r "$restored" ] || refuse 1 "Couldn't read $restored: permission denied." 'run this as its owner'
-  [ -n "$key_file" ] || refuse 2 'No key given.' 'give --passphrase-file FILE, whose first line is the passphrase or an age identity'
-  [ -r "$key_file" ] || refuse 1 "Couldn't read $key_file." 'give a file whose first line is the passphrase or an age identity'
+  [ -n "$key_file" ] || refuse 2 'No key given.' 'give --passphrase-file FILE, or --identity-file FILE for a backup for a recipient'
+  [ -r "$key_file" ] || refuse 1 "Couldn't read $key_file." 'give a file that this user can read'
   check_docker_answers
 }
 

@@ -40,7 +40,9 @@ settings and keeps the others. With the archive of a newer release, it upgrades 
                    direct: the stack's own CA, one host name or IP address (default for an IP address)
   --restore FILE   restore a backup of a light stack, with its settings, on a machine that has none
   --passphrase-file FILE
-                   its first line opens the backup: the passphrase or an age identity
+                   its first line is the passphrase of the backup
+  --identity-file FILE
+                   the age identity (AGE-SECRET-KEY-...) of a backup for a recipient, instead
   --help           show this help
 TEXT
 }
@@ -61,13 +63,13 @@ read_arguments() {
         if [ "$1" = --address ]; then address=$2; else mode=$2; fi
         shift
         ;;
-      --restore | --passphrase-file)
+      --restore | --passphrase-file | --identity-file)
         [ -n "${2:-}" ] || refuse 2 "$1 needs a file." 'see ./scripts/setup.sh --help'
         if [ "$1" = --restore ]; then restored=$2; else key_file=$2; fi
         shift
         ;;
       --restore=*) restored=${1#*=} ;;
-      --passphrase-file=*) key_file=${1#*=} ;;
+      --passphrase-file=* | --identity-file=*) key_file=${1#*=} ;;
       --address=*) address=${1#*=} ;;
       --mode=*) mode=${1#*=} ;;
       -*) refuse 2 "Unknown option: $1." 'see ./scripts/setup.sh --help' ;;
@@ -87,7 +89,7 @@ read_arguments() {
 }
 
 read_restore() {
-  [ -n "$restored" ] || refuse 2 '--passphrase-file needs --restore.' 'see ./scripts/setup.sh --help'
+  [ -n "$restored" ] || refuse 2 'The key of a backup needs --restore.' 'see ./scripts/setup.sh --help'
   [ "$light$archive$address$mode" = no ] ||
     refuse 2 'A restore takes the address, mode and variant from the backup.' 'leave the other options out, and edit .env afterwards'
   [[ $restored == /* ]] || restored=$called_from/$restored

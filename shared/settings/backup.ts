@@ -11,7 +11,7 @@ import {
   visibleSecret,
   wholeNumber,
 } from './kinds.ts';
-import { optional, withDefault } from './setting.ts';
+import { optional, type Problem, withDefault } from './setting.ts';
 
 export const BACKUP_SETTINGS = {
   BACKUP_TARGET: optional(
@@ -88,3 +88,38 @@ export const BACKUP_SETTINGS = {
     example: 'generated',
   }),
 } as const;
+
+interface BackupValues {
+  readonly BACKUP_TARGET: string | undefined;
+  readonly BACKUP_PASSPHRASE: object | undefined;
+  readonly BACKUP_RECIPIENT: string | undefined;
+  readonly BACKUP_S3_ACCESS_KEY: object | undefined;
+  readonly BACKUP_S3_SECRET_KEY: object | undefined;
+}
+
+/** A backup that anybody can read, or that nobody can write, is refused before the start. */
+export function backupRules(settings: BackupValues): Problem[] {
+  const { BACKUP_TARGET: target, BACKUP_PASSPHRASE: passphrase, BACKUP_RECIPIENT: recipient } = settings;
+  if (target === undefined) return [];
+  const problems: Problem[] = [];
+  if ((passphrase === undefined) === (recipient === undefined))
+    problems.push(
+      problem(
+        'BACKUP_PASSPHRASE',
+        undefined,
+        passphrase === undefined
+          ? 'must be set, because BACKUP_TARGET is: backups hold every secret of the stack and are always encrypted'
+          : 'cannot be set together with BACKUP_RECIPIENT',
+        'set either BACKUP_PASSPHRASE or BACKUP_RECIPIENT, and keep a copy of the passphrase or the private key elsewhere',
+      ),
+    );
+  if (target.startsWith('s3:'))
+    for (const name of ['BACKUP_S3_ACCESS_KEY', 'BACKUP_S3_SECRET_KEY'] as const)
+      if (settings[name] === undefined)
+        problems.push(problem(name, undefined, `must be set, because BACKUP_TARGET is ${target}`, `set ${name}`));
+  return problems;
+}
+
+function problem(name: string, value: string | undefined, message: string, remedy: string): Problem {
+  return { name, value, message, remedy };
+}

@@ -6,6 +6,7 @@ import { basesOf, basesOverlap, CORE_BASE } from '@holdfast/kit/directory';
 import { ADMIN_ROLE_GROUP, PROVIDER_ADMINS } from '@holdfast/kit/names';
 import { springOf } from '@holdfast/kit/quartz';
 import { DEFAULT_SCHEDULE, maxDays } from '@holdfast/kit/retention';
+import { backupRules } from './backup.ts';
 import type { Problem } from './setting.ts';
 import type { SettingName, Settings } from './table.ts';
 
@@ -34,29 +35,6 @@ export function settingRules(settings: Settings, mode: Mode, alreadyBad: Readonl
     ...backupRules(settings),
   ];
   return problems.filter((problem) => !alreadyBad.has(problem.name));
-}
-
-/** A backup that anybody can read, or that nobody can write, is refused before the start. */
-function backupRules(settings: Settings): Problem[] {
-  const { BACKUP_TARGET: target, BACKUP_PASSPHRASE: passphrase, BACKUP_RECIPIENT: recipient } = settings;
-  if (target === undefined) return [];
-  const problems: Problem[] = [];
-  if ((passphrase === undefined) === (recipient === undefined))
-    problems.push(
-      problem(
-        'BACKUP_PASSPHRASE',
-        undefined,
-        passphrase === undefined
-          ? 'must be set, because BACKUP_TARGET is: backups hold every secret of the stack and are always encrypted'
-          : 'cannot be set together with BACKUP_RECIPIENT',
-        'set either BACKUP_PASSPHRASE or BACKUP_RECIPIENT, and keep a copy of the passphrase or the private key elsewhere',
-      ),
-    );
-  if (target.startsWith('s3:'))
-    for (const name of ['BACKUP_S3_ACCESS_KEY', 'BACKUP_S3_SECRET_KEY'] as const)
-      if (settings[name] === undefined)
-        problems.push(problem(name, undefined, `must be set, because BACKUP_TARGET is ${target}`, `set ${name}`));
-  return problems;
 }
 
 function retentionUnit(settings: Settings, mode: Mode): Problem[] {

@@ -13,6 +13,7 @@ import { jsonLog } from '@holdfast/kit/log';
 import { stopInOrder } from '@holdfast/kit/service';
 import { runBackupService } from '@holdfast/stack/proof/service-process';
 import { lightSource, readStack, settingsText } from './backup.ts';
+import { readPlaces } from './places.ts';
 import { BACKUP_STACK_VARIABLE } from './role-settings.ts';
 
 /** Returns at once; the service runs until it is stopped. */
@@ -23,11 +24,12 @@ export function runContainerBackupService(environment: NodeJS.ProcessEnv): void 
     z.record(z.string(), z.string()),
     'start this through Docker Compose',
   );
-  const stack = readStack(variables);
   if (environment[BACKUP_VARIABLE] === undefined) {
-    idle(stack.places.listen, stack.places.ports.backup);
+    const { places } = readPlaces(variables);
+    idle(places.listen, places.ports.backup);
     return;
   }
+  const stack = readStack(variables);
   // On a tmpfs, for this program alone.
   const file = join(tmpdir(), `settings-${randomUUID()}`);
   writeFileSync(file, settingsText(variables), { mode: 0o600, flag: 'wx' });

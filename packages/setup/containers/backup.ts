@@ -49,6 +49,11 @@ export function readStack(environment: NodeJS.ProcessEnv): ContainerStack {
   const given = environmentLayer(environment);
   const layers = [given, stackLayer(places, given)];
   const settings = checked({ places, problems, given, layers }, NEEDS, NEEDS);
+  if (places.stack !== 'light')
+    throw new StackError(
+      'The stack has a TAK Server release, and this release of Holdfast backs that up only while it is stopped.',
+      'see "Back up" in docs/containers.md',
+    );
   const [first] = problems;
   if (first !== undefined) throw new StackError(describeProblem(first), 'correct it in .env');
   return { places, settings };

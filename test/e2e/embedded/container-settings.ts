@@ -48,8 +48,8 @@ const ARRIVALS = {
 
 type Arriving = keyof typeof ARRIVALS;
 
-/** What management is told of all settings is none of it: it shows them, and passes nothing on. */
-const isShown = (place: string): boolean => place.startsWith('management.');
+/** Management gets all settings to show them, and backup to store them: neither is meant here. */
+const isShown = (place: string): boolean => /^(?:management|backup)\./.test(place);
 
 export const CONTAINER_BEHAVIOURS = Object.fromEntries(
   Object.entries(ARRIVALS).map(([name, { value, at }]) => [

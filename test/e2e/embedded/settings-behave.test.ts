@@ -9,6 +9,7 @@ import { composeObstacle, ComposeRoot } from '../../../packages/setup/test/compo
 import { SETTING_NAMES, type SettingName } from '../../../shared/settings/table.ts';
 import { basic } from '../../http/fake-deps.ts';
 import { ALERT_BEHAVIOURS, alertsBeside } from './alert-settings.ts';
+import { backupBehaviours } from './backup-settings.ts';
 import { CONTAINER_BEHAVIOURS } from './container-settings.ts';
 import { databaseSecretBehaviours } from './database-secret-settings.ts';
 import {
@@ -106,6 +107,7 @@ async function groupNames(): Promise<string[]> {
 const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   ...ALERT_BEHAVIOURS,
   ...RETENTION_BEHAVIOURS,
+  ...backupBehaviours(() => other),
   ...vacuumBehaviours(() => other),
   COMPOSE_FILE: async () => {
     const root = new ComposeRoot();
