@@ -132,7 +132,12 @@ describe('start.sh --embedded --detach', () => {
     expect(output).toContain('autovacuum 0.2 / 200 / 64MB');
     expect(code).toBe(0);
     const again = stack.file();
-    expect({ ...again, pids: [] }).toEqual({ ...first, pids: [] });
+    const environment = Object.keys(env).toSorted();
+    expect({ ...again, pids: [] }).toEqual({
+      ...first,
+      pids: [],
+      started_with: { ...first.started_with, environment },
+    });
     expect(await query(again.database, SHOW)).toEqual([{ scale: '0.2', cost: '200', memory: '64MB' }]);
     expect(await query(again.database, 'SELECT count(*)::int AS n FROM kept')).toEqual([{ n: 1000 }]);
     expect(await query(again.state_database, 'SELECT count(*)::int AS starts FROM stack_start')).toEqual([
