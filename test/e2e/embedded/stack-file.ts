@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface StackFile {
-  started_with: Record<string, unknown>;
+  started_with?: Record<string, unknown>;
   api: string;
   console: string;
   portal: string;
