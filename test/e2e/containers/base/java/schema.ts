@@ -33,6 +33,11 @@ export async function runSchemaManager({ arguments: words }: JavaCall): Promise<
         throw new Refused(`CREATE EXTENSION ${extension}: ${String(error)}`);
       });
     await migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED);
+    // The history as a release keeps it: by the number that its jar brings (release-archive.ts).
+    await sql.unsafe(`ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS version varchar(50),
+      ADD COLUMN IF NOT EXISTS success boolean`);
+    await sql.unsafe(`UPDATE schema_version SET version = '99', success = true
+      WHERE number = (SELECT max(number) FROM schema_version)`);
   });
   process.stdout.write('Database updated with all current migrations.\n');
 }
