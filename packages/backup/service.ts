@@ -63,6 +63,8 @@ export class BackupWorker {
 
   async state(): Promise<BackupState> {
     const { target, encryption, proof } = this.#deps;
+    // Before the look: a run that ends meanwhile may have changed what the look has already read.
+    const running = this.#running ?? null;
     const late = { ...this.#known, error: `${target.place} did not answer within ${STATE_WITHIN_MS / 1000} s.` };
     const { backups, ...facts } = await withFallback(STATE_WITHIN_MS, late, this.#look());
     const failures = [...this.#failures.values()].toSorted((one, other) => other.at.localeCompare(one.at));
@@ -70,7 +72,7 @@ export class BackupWorker {
       target: { kind: target.kind, place: target.place, ...facts },
       encryption,
       proof,
-      running: this.#running ?? null,
+      running,
       last_failure: failures[0] ?? null,
       backups,
     };
@@ -128,7 +130,11 @@ export class BackupWorker {
     const run = this.#enter(kind, name);
     this.#ended = work()
       .catch(() => undefined)
-      .finally(() => (this.#running = undefined));
+      .finally(() => {
+        this.#running = undefined;
+        // The next caller must not share a look that began before the end.
+        this.#looking = undefined;
+      });
     return run;
   }
 
