@@ -1,7 +1,9 @@
 # Sourced by setup.sh: restores a backup into the containers of a light stack. .env appears as the
 # last step; until then the next restore removes what an interrupted one left.
 
+# It stands for "every volume of this stack is the restore's own": written only once none was there.
 readonly RESTORING=.env.restoring
+restoring_settings=$RESTORING
 
 check_restore() {
   [ ! -e .env ] || refuse 1 'This clone already has a stack: .env exists. Nothing was changed.' \
@@ -40,14 +42,20 @@ restore_stack() {
     [ -f "$each" ] || refuse_layer "$each"
     compose_files+=(-f "$each")
   done
-  mv "$RESTORING.new" "$RESTORING"
-  project=$(compose_restoring config --format json | sed -n 's/^  "name": "\(.*\)",$/\1/p')
+  restoring_settings=$RESTORING.new
+  project=$(compose_restoring config --format json | sed -n 's/^  "name": "\(.*\)",$/\1/p') || project=''
+  [ -n "$project" ] || {
+    rm -f "$RESTORING.new"
+    refuse 1 "Docker Compose rejected the settings of the backup. Nothing was changed." 'see the lines above'
+  }
   each=$(docker volume ls --quiet --filter "label=com.docker.compose.project=$project" | head -n 3 | paste -sd ' ')
   [ -z "$each" ] || {
-    rm -f "$RESTORING"
+    rm -f "$RESTORING.new"
     refuse 1 "This machine already has volumes of the stack $project: $each. Nothing was changed." \
       'delete that stack first (./scripts/stop.sh --remove), or set COMPOSE_PROJECT_NAME to another name'
   }
+  mv "$RESTORING.new" "$RESTORING"
+  restoring_settings=$RESTORING
   trap 'undo_restore; exit 130' INT TERM
   printf 'Starting the databases...\n' >&2
   compose_restoring up --detach --wait core-database app-database >&2 || fail_restore 'The databases did not start.'
@@ -61,7 +69,7 @@ restore_stack() {
 }
 
 compose_restoring() { # ARGUMENTS
-  docker compose --env-file "$RESTORING" "${compose_files[@]}" "$@"
+  docker compose --env-file "$restoring_settings" "${compose_files[@]}" "$@"
 }
 
 refuse_layer() { # FILE
