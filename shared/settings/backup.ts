@@ -13,6 +13,9 @@ import {
 } from './kinds.ts';
 import { optional, type Problem, withDefault } from './setting.ts';
 
+/** An age public key. */
+export const AGE_RECIPIENT = /^age1[02-9ac-hj-np-z]{58}$/;
+
 export const BACKUP_SETTINGS = {
   BACKUP_TARGET: optional(
     text(
@@ -32,7 +35,7 @@ export const BACKUP_SETTINGS = {
       'Passphrase that encrypts backups; keep a copy elsewhere, because no backup can be opened without it. It or BACKUP_RECIPIENT is needed',
     example: 'from your password manager',
   }),
-  BACKUP_RECIPIENT: optional(text('an age public key (age1...)', /^age1[02-9ac-hj-np-z]{58}$/), {
+  BACKUP_RECIPIENT: optional(text('an age public key (age1...)', AGE_RECIPIENT), {
     section: 'backup',
     about:
       'age public key that encrypts backups instead of a passphrase; the server cannot read them back, so no proof goes beyond "complete"',

@@ -6,11 +6,11 @@ import { createReadStream, writeFileSync } from 'node:fs';
 import { chown, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { text } from 'node:stream/consumers';
 import { type DecryptionKey, type EncryptionKey, entriesOf, verifyArchive } from '@holdfast/backup/archive';
-import type { VerifiedArchive } from '@holdfast/backup/manifest';
+import { rowsOf, type VerifiedArchive } from '@holdfast/backup/manifest';
 import { restoreArchive } from '@holdfast/backup/restore';
 import { takeBackup } from '@holdfast/backup/take';
 import type { BackupTarget } from '@holdfast/backup/target';
@@ -21,6 +21,7 @@ import { Secret } from '@holdfast/kit/secret';
 import { migrateTo } from '@holdfast/stack/backup/build-data';
 import { progressLine } from '@holdfast/stack/operator/backup';
 import type { Backup } from '../../../shared/backups/port.ts';
+import { AGE_RECIPIENT } from '../../../shared/settings/backup.ts';
 import { databasesOf, lightSource, PARTS, readStack, SETTINGS_ENTRY, settingsText } from './backup.ts';
 
 /** Where setup.sh mounts the archive. */
@@ -40,7 +41,7 @@ export async function containerBackupProgram({ argv, home, environment }: Invoca
 }
 
 function encryptionKey(line: string): EncryptionKey {
-  return /^age1[02-9ac-hj-np-z]{58}$/.test(line) ? { recipient: line } : { passphrase: new Secret(line) };
+  return AGE_RECIPIENT.test(line) ? { recipient: line } : { passphrase: new Secret(line) };
 }
 
 function decryptionKey(line: string): DecryptionKey {
@@ -108,16 +109,13 @@ async function showSettings(key: DecryptionKey): Promise<number> {
   const verified = await verifyArchive(archive);
   refuseOtherStack(verified);
   for await (const { name, content } of entriesOf(archive)) {
-    if (name !== `files/settings/${SETTINGS_ENTRY}`) {
-      for await (const chunk of content) void chunk;
-      continue;
-    }
-    const lines = new PassThrough();
-    await Promise.all([pipeline(content, lines), text(lines).then((each) => process.stdout.write(each))]);
+    const isSettings = name === `files/settings/${SETTINGS_ENTRY}`;
+    for await (const chunk of content) if (isSettings) process.stdout.write(chunk);
   }
   const { header, manifest } = verified;
-  const rows = manifest.databases.flatMap(({ tables }) => tables).reduce((sum, table) => sum + table.rows, 0);
-  say(`The archive is complete: made ${header.created_at} by Holdfast ${header.release}, ${grouped(rows)} rows.\n`);
+  say(
+    `The archive is complete: made ${header.created_at} by Holdfast ${header.release}, ${grouped(rowsOf(manifest))} rows.\n`,
+  );
   return 0;
 }
 
@@ -127,7 +125,7 @@ function refuseOtherStack({ header }: VerifiedArchive): void {
     `The backup is of ${header.stack === 'embedded' ? 'an embedded stack' : 'a stack with a TAK Server release'}, and this restores light stacks.`,
     header.stack === 'embedded'
       ? 'restore it with ./scripts/start.sh --embedded --data DIR --restore FILE'
-      : 'set up the release first; docs/backup.md says how',
+      : 'restore it with the release of Holdfast that made it',
   );
 }
 

@@ -5,9 +5,9 @@ import { StackError } from '@holdfast/kit/app-error';
 import { UsageError } from '@holdfast/kit/command';
 import { fileProblemOf, readBounded } from '@holdfast/kit/files';
 import { Secret } from '@holdfast/kit/secret';
+import { AGE_RECIPIENT } from '../../../shared/settings/backup.ts';
 
 const MAX_BYTES = 64 * 1024;
-const RECIPIENT = /^age1[02-9ac-hj-np-z]{58}$/;
 
 /** Exactly one of them. */
 export async function encryptionKey(
@@ -17,7 +17,7 @@ export async function encryptionKey(
   if ((passphraseFile === undefined) === (recipient === undefined))
     throw new UsageError('give --passphrase-file FILE or --recipient age1...');
   if (passphraseFile !== undefined) return { passphrase: await passphraseIn(passphraseFile) };
-  if (recipient !== undefined && RECIPIENT.test(recipient)) return { recipient };
+  if (recipient !== undefined && AGE_RECIPIENT.test(recipient)) return { recipient };
   throw new UsageError('--recipient must be an age public key (age1...)');
 }
 

@@ -6,7 +6,7 @@ import { createReadStream, existsSync, lstatSync, readdirSync, renameSync, rmSyn
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ReadArchive, verifyArchive } from '@holdfast/backup/archive';
-import type { VerifiedArchive } from '@holdfast/backup/manifest';
+import { rowsOf, type VerifiedArchive } from '@holdfast/backup/manifest';
 import { codeOf, explainFileError, StackError } from '@holdfast/kit/app-error';
 import { say } from '@holdfast/kit/command';
 import { syncDirectory } from '@holdfast/kit/files';
@@ -93,7 +93,7 @@ class EmbeddedRestore {
     const verified = await verifyArchive(this.#archive);
     const { header, manifest } = verified;
     refuseOtherStack(verified);
-    const rows = manifest.databases.flatMap(({ tables }) => tables).reduce((sum, table) => sum + table.rows, 0);
+    const rows = rowsOf(manifest);
     verifying(`complete: made ${header.created_at} by Holdfast ${header.release}, ${grouped(rows)} rows`);
     checkRoom(dirname(this.#data), verified);
     const guard = await this.#lock();
