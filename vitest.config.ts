@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { BaseSequencer, type TestSpecification, type VitestPluginContext } from 'vitest/node';
 import { POSTGRES_CONNECTION, repairPostgres } from '@holdfast/setup/repair-postgres';
 
 /** A .sql file is imported as its text, as the bundle does. */
@@ -17,20 +17,29 @@ const repairedPostgres = {
   transform(code: string, id: string) {
     return POSTGRES_CONNECTION.test(id) ? { code: repairPostgres(code), map: null } : undefined;
   },
+  /** A repair that changes must be seen by the next run. */
+  configureVitest({ defineCacheKeyGenerator }: VitestPluginContext) {
+    defineCacheKeyGenerator(({ id }) => (POSTGRES_CONNECTION.test(id) ? false : undefined));
+  },
 };
 
 /** They take longest: begun last, they would run on alone when everything else is done. */
 const LONG = [
   'browser/pages',
-  'alerts',
-  'crash',
   'settings-behave',
   'start',
-  'vacuum',
-  'flows',
-  'listen',
-  'refuse',
+  'crash',
   'upgrade',
+  'backup-service',
+  'alerts',
+  'users',
+  'flows',
+  'retention-start',
+  'release-upgrade',
+  'backup',
+  'vacuum',
+  'refuse',
+  'listen',
 ].map((name) => `/test/e2e/${name.includes('/') ? '' : 'embedded/'}${name}.test.ts`);
 
 class LongOnesFirst extends BaseSequencer {

@@ -9,6 +9,7 @@ import { writeSync } from 'node:fs';
 import { readServerIdentity } from '@holdfast/core/tls/server-identity';
 import { jsonLog } from '@holdfast/kit/log';
 import type { Archive, PlacedMembership } from '../packages/core/model/stream.ts';
+import { LargeEvents } from '../packages/core/stream/large-events.ts';
 import { Stream } from '../packages/core/stream/stream.ts';
 import { Admission } from '../packages/core/tls/admission.ts';
 import { createLiveConnections } from '../packages/core/tls/connections.ts';
@@ -48,6 +49,7 @@ const stream = new Stream({
   archive,
   presence: { came: () => undefined, went: () => undefined },
   missions: { post: async () => [] },
+  largeEvents: new LargeEvents({ apiUrl: 'https://127.0.0.1:8443', now }),
   log,
   now,
 });

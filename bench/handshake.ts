@@ -21,6 +21,7 @@ import { appPassword } from './app-password.ts';
 import { cpuSecondsOf, perSecond, report, reportAim, sampleOf, show } from './measure.ts';
 import { benchStack, type BenchStack } from './stack.ts';
 import type { TlsLoadOrder } from './tls-load.ts';
+import { withoutProfiles } from '../packages/core/test/fake-core-profiles.ts';
 
 const ROUNDS = 5;
 const CONNECTIONS = 16;
@@ -181,6 +182,7 @@ async function withoutBind(stack: BenchStack, place: string, user: string, next:
     certificates: certificateStore(keptDatabase(url, { name: 'bench', called: 'the database', variable: 'its URL' })),
     bundle: certificateBundle,
     adminApi: () => new Response(null, { status: 403 }),
+    profiles: withoutProfiles(() => new Date()),
     attempts: new EnrollmentAttempts(() => new Date()),
     log: silent,
     now: () => new Date(),

@@ -10,6 +10,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   health: async () => (await import('./health.ts')).run(),
   ldap: async () => (await import('./ldap.ts')).run(),
   live: async () => (await import('./live.ts')).run(),
+  missions: async () => (await import('./missions.ts')).run(),
   pages: async () => (await import('./pages.ts')).run(),
   preview: async () => (await import('./retention-preview.ts')).run(),
   retention: async () => (await import('./retention.ts')).run(),

@@ -1,17 +1,19 @@
-# Builds our image for both architectures: RELEASE=$(node -p "require('./package.json').version")
-# docker buildx bake -f compose/docker-bake.hcl To be called in the root of the repository. A test
-# holds the default of RELEASE equal to package.json.
+# Builds our image for both architectures, with an SBOM and the provenance as attestations. Called
+# by releasing/release.sh images, which sets the variables. The base image is the one of
+# compose/management/Dockerfile.
 
-variable "RELEASE" {
-  default = "0.1.0"
-}
+variable "RELEASE" {}
 
 variable "REVISION" {
   default = "unknown"
 }
 
-variable "BASE" {
-  default = "node:24.21.0-bookworm-slim"
+variable "SOURCE" {
+  default = "unknown"
+}
+
+variable "REGISTRY" {
+  default = "localhost"
 }
 
 group "default" {
@@ -23,10 +25,11 @@ target "holdfast" {
   dockerfile = "compose/management/Dockerfile"
   target     = "image"
   platforms  = ["linux/amd64", "linux/arm64"]
-  tags       = ["localhost/holdfast:${RELEASE}"]
+  tags       = ["${REGISTRY}/holdfast:${RELEASE}"]
   args = {
-    BASE     = BASE
     RELEASE  = RELEASE
     REVISION = REVISION
+    SOURCE   = SOURCE
   }
+  attest = ["type=provenance,mode=max", "type=sbom"]
 }

@@ -1,6 +1,7 @@
 // Assembles the HTTP app: middleware in order, one line per resource, one place for errors.
 
 import { OpenAPIHono } from '@hono/zod-openapi';
+import { TrieRouter } from 'hono/router/trie-router';
 import { AppError } from '@holdfast/kit/app-error';
 import type { App, AppEnv } from '../shared/http/context.ts';
 import { refuseUnknownMethod, csrfGuard } from '../shared/http/csrf-guard.ts';
@@ -19,6 +20,7 @@ import { everyPage } from './every-page.ts';
 import { groupsFunction } from './groups.ts';
 import { healthFunction, metricsFunction, pingFunction } from './health.ts';
 import { meCertsFunction, meFunction } from './me.ts';
+import { missionsFunction } from './core/missions.ts';
 import { oauthTokenFunction } from './oauth-token.ts';
 import { docsFunction, openapiFunction } from './openapi.ts';
 import { opsJobsFunction } from './ops-jobs.ts';
@@ -28,6 +30,7 @@ import { serviceAccountsFunction } from './service-accounts.ts';
 import { lockoutsFunction, sessionsFunction, tokensFunction } from './sessions.ts';
 import { settingsFunction } from './settings.ts';
 import { signInFunction } from './sign-in.tsx';
+import { tracksFunction } from './core/tracks.ts';
 import { userGroupsFunction, userPasswordFunction, usersFunction } from './users.ts';
 import { vacuumFunction } from './vacuum.ts';
 
@@ -36,7 +39,12 @@ import { vacuumFunction } from './vacuum.ts';
  * before 404.
  */
 export function createApp(deps: Deps): App {
-  const app: App = new OpenAPIHono<AppEnv>({ strict: false, defaultHook: refuseInvalid });
+  // Hono's default first tries a router that can't take these paths, then uses this one.
+  const app: App = new OpenAPIHono<AppEnv>({
+    strict: false,
+    defaultHook: refuseInvalid,
+    router: new TrieRouter(),
+  });
   app.onError(withErrorPages(onError(deps.log, deps.audit)));
   app.notFound(() => {
     throw new AppError('not_found', 'Nothing at this address. Check the address.');
@@ -69,6 +77,8 @@ export function createApp(deps: Deps): App {
   meFunction(app, deps);
   serviceAccountsFunction(app, deps);
   clientsFunction(app, deps);
+  missionsFunction(app, deps);
+  tracksFunction(app, deps);
   pluginsFunction(app, deps);
   retentionRunsFunction(app, deps);
   opsJobsFunction(app, deps);

@@ -24,6 +24,7 @@ const clientSchema = z
     role: z.string(),
     device: z.string().openapi({ description: 'Program and version' }),
     address: z.string(),
+    framing: z.enum(['xml', 'protobuf']).nullable().openapi({ description: 'How it gets events; null: unknown' }),
     since: time.nullable(),
     last_report: time.nullable(),
   })
@@ -71,6 +72,6 @@ export function clientsFunction(app: App, deps: Deps): void {
 }
 
 function shown(client: ConnectedClient): z.infer<typeof clientSchema> {
-  const { uid, callsign, username, groups, team, role, device, address, since, lastReport } = client;
-  return { uid, callsign, username, groups, team, role, device, address, since, last_report: lastReport };
+  const { uid, callsign, username, groups, team, role, device, address, framing, since, lastReport } = client;
+  return { uid, callsign, username, groups, team, role, device, address, framing, since, last_report: lastReport };
 }

@@ -15,12 +15,16 @@ import { certificatesPage } from './console/certificates/certificates.tsx';
 import { databasePage } from './console/database/database.tsx';
 import { vacuumPage } from './console/database/vacuum.tsx';
 import { devicesPage } from './console/devices.tsx';
+import { docsPages } from './console/docs.ts';
 import { emergencySheetPage } from './console/backups/emergency-sheet.tsx';
 import { healthModulePage } from './console/health/module.tsx';
 import { overviewPage } from './console/health/overview.tsx';
 import { jobPage, jobsPage } from './console/jobs/jobs.tsx';
 import { lockoutsPage } from './console/lockouts.tsx';
 import { logsPage } from './console/logs.tsx';
+import { mapPage } from './console/map/map.tsx';
+import { missionPage } from './console/missions/mission.tsx';
+import { missionsPage } from './console/missions/missions.tsx';
 import { personChangePages } from './console/people/changes.ts';
 import { enrollmentPage, personPasswordPage } from './console/people/credentials.tsx';
 import { groupPage, groupsPage } from './console/people/group.tsx';
@@ -28,12 +32,15 @@ import { personNewPage } from './console/people/new.tsx';
 import { peoplePage } from './console/people/people.tsx';
 import { personPage } from './console/people/person.tsx';
 import { pluginsPage } from './console/plugins.tsx';
+import { profilePage } from './console/profiles/profile.tsx';
+import { profilesPage } from './console/profiles/profiles.tsx';
 import { retentionPage } from './console/retention/retention.tsx';
 import { retentionRunsPage } from './console/retention/runs.tsx';
 import { serviceAccountPage } from './console/service-accounts/account.tsx';
 import { serviceAccountsPage } from './console/service-accounts/accounts.tsx';
 import { settingsPage } from './console/settings.tsx';
 import { tokensPage } from './console/tokens.tsx';
+import { videoPage } from './console/video.tsx';
 import { accountPage } from './pages/account.tsx';
 import { morePage } from './pages/more.tsx';
 import { addPages, type PageFunction } from './pages/page-routes.ts';
@@ -46,11 +53,14 @@ const CORE_TIMEOUT_MS = 6_000;
 
 const READS: Partial<Record<keyof Deps, readonly string[]>> = {
   core: ['certificates', 'certificate', 'clients', 'plugins', 'status', 'enrollmentAttempts'],
+  coreContents: ['profiles', 'profileFiles', 'errorLogs', 'videoFeeds', 'packages'],
+  coreMissions: ['list', 'find'],
+  coreTracks: ['positions'],
   coreRetention: ['policy', 'schedule', 'runs', 'missionArchiving'],
 };
 
 /** Shared work that waits for the core, by its key. Other shared work has no time limit. */
-const CORE_LISTS = /^(?:clients$|certificates:|attempts:)/;
+const CORE_LISTS = /^(?:clients$|clients:|missions$|certificates:|attempts:)/;
 
 /** The same deps, but reads from the core throw `unavailable` after 6 s. */
 export function withCoreTimeout(deps: Deps): Deps {
@@ -122,6 +132,7 @@ export const PAGES: readonly PageFunction[] = [
   certificatesPage,
   databasePage,
   devicesPage,
+  docsPages,
   emergencySheetPage,
   enrollmentPage,
   groupPage,
@@ -133,6 +144,9 @@ export const PAGES: readonly PageFunction[] = [
   jobsPage,
   lockoutsPage,
   logsPage,
+  mapPage,
+  missionPage,
+  missionsPage,
   morePage,
   overviewPage,
   peoplePage,
@@ -141,6 +155,8 @@ export const PAGES: readonly PageFunction[] = [
   personPage,
   personPasswordPage,
   pluginsPage,
+  profilePage,
+  profilesPage,
   retentionPage,
   retentionRunsPage,
   serviceAccountPage,
@@ -148,6 +164,7 @@ export const PAGES: readonly PageFunction[] = [
   settingsPage,
   tokensPage,
   vacuumPage,
+  videoPage,
 ];
 
 /** Adds all pages. */

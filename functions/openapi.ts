@@ -53,6 +53,29 @@ export function documentOf(app: App, release: string) {
   });
 }
 
+interface Operation {
+  summary?: string;
+  tags?: string[];
+  'x-access'?: string;
+}
+
+/** The tables of docs/api.md: one for each tag, in the order of the app. */
+export function renderApiTables(app: App): string {
+  const byTag = new Map<string, string[]>();
+  for (const [path, methods] of Object.entries(documentOf(app, '').paths ?? {}))
+    for (const [method, operation] of Object.entries(methods as Record<string, Operation>)) {
+      const { summary = '', tags = [], 'x-access': access = '' } = operation;
+      const rows = byTag.get(tags[0] ?? '') ?? [];
+      byTag.set(tags[0] ?? '', [...rows, `| \`${method.toUpperCase()} ${path}\` | ${access} | ${summary} |`]);
+    }
+  const tables = [...byTag].map(([tag, rows]) =>
+    [`## ${tag.charAt(0).toUpperCase()}${tag.slice(1)}\n`, '| Call | Access | Effect |', '|---|---|---|', ...rows].join(
+      '\n',
+    ),
+  );
+  return tables.join('\n\n');
+}
+
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>

@@ -1,7 +1,8 @@
 // Makes backups at the times of BACKUP_CRON, and runs one step of the backup or proof that is under
 // way. A time that was missed while the machine was down is made up once.
 
-import { carryOnBackup, type Step } from '../shared/backups/carry-on.ts';
+import { carryOnBackup } from '../shared/backups/carry-on.ts';
+import type { Step } from '../shared/jobs/followed-job.ts';
 import {
   BACKUP_ACTIONS,
   BACKUP_JOB,

@@ -5,6 +5,7 @@ import { messageOf } from '@holdfast/kit/app-error';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { finishIntent, type InterruptedWork } from '../shared/audit/interrupted-work.ts';
 import { INTERRUPTED_BACKUP } from '../shared/backups/jobs.ts';
+import { INTERRUPTED_RESTORE } from '../shared/backups/restored.ts';
 import { INTERRUPTED_VACUUM } from '../shared/database/vacuum/jobs.ts';
 import { INTERRUPTED_CERTIFICATES } from '../shared/devices/certificates/finish.ts';
 import { INTERRUPTED_ENROLLMENT } from '../shared/devices/enrollment/kept.ts';
@@ -27,6 +28,7 @@ export const REGISTERED: readonly InterruptedWork<Deps>[] = [
   INTERRUPTED_RETENTION_RUN,
   INTERRUPTED_VACUUM,
   INTERRUPTED_BACKUP,
+  INTERRUPTED_RESTORE,
 ];
 
 export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<Record<string, number>> {

@@ -1,7 +1,8 @@
 // Runs one step of the requested retention run, every few seconds while there is one.
 
 import type { Deps } from '../shared/http/deps.ts';
-import { carryOnRetention, type Step } from '../shared/retention/carry-on.ts';
+import type { Step } from '../shared/jobs/followed-job.ts';
+import { carryOnRetention } from '../shared/retention/carry-on.ts';
 import { openRetentionJob } from '../shared/retention/jobs.ts';
 
 export async function isWanted({ opsJobs }: Deps): Promise<boolean> {

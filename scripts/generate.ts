@@ -1,18 +1,39 @@
-// Generates .env.template and the table in docs/settings.md from the settings table (npm run
-// generate).
+// Generates .env.template, the tables of docs/ that repeat the code, and the version in
+// compose/program.yaml (npm run generate).
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { renderEnvTemplate, renderSettingsTable } from '../shared/settings/documents.ts';
+import { renderClientCalls } from '@holdfast/core/client-calls';
+import { createApp } from '../functions/app.ts';
+import { renderApiTables } from '../functions/openapi.ts';
+import { renderMetricsTables } from '../shared/health/metrics-reference.ts';
+import { renderEnvTemplate, renderSettingsTable, renderThresholdsTable } from '../shared/settings/documents.ts';
+import { populatedDeps } from '../test/health/fake-populated.ts';
 
 const home = resolve(import.meta.dirname, '..');
-const page = join(home, 'docs/settings.md');
-const MARKED = /(<!-- settings -->\n)[\s\S]*(<!-- \/settings -->)/;
 
-const text = readFileSync(page, 'utf8');
-if (!MARKED.test(text)) throw new Error('docs/settings.md has lost its settings markers');
-writeFileSync(
-  page,
-  text.replace(MARKED, (_, begin: string, end: string) => `${begin}${renderSettingsTable()}\n${end}`),
-);
+/** Replaces what stands between the two comments `<!-- mark -->` and `<!-- /mark -->` of a page. */
+function replaceMarked(page: string, mark: string, content: string): void {
+  const path = join(home, 'docs', page);
+  const text = readFileSync(path, 'utf8');
+  const [begin, end] = [`<!-- ${mark} -->`, `<!-- /${mark} -->`];
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`docs/${page} has lost its markers: ${begin} and ${end}`);
+  writeFileSync(path, `${text.slice(0, from + begin.length)}\n${content}\n${text.slice(to)}`);
+}
+
+replaceMarked('settings.md', 'settings', renderSettingsTable());
+replaceMarked('clients.md', 'calls', renderClientCalls());
+replaceMarked('health.md', 'thresholds', renderThresholdsTable());
+const deps = await populatedDeps();
+replaceMarked('api.md', 'api', renderApiTables(createApp(deps)));
+for (const [mark, table] of Object.entries(await renderMetricsTables(deps))) replaceMarked('metrics.md', mark, table);
 writeFileSync(join(home, '.env.template'), renderEnvTemplate());
+
+// Compose reads no JSON.
+const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { version: string };
+const program = join(home, 'compose/program.yaml');
+const named = readFileSync(program, 'utf8')
+  .replace(/(image: localhost\/holdfast:).*/, `$1${version}`)
+  .replace(/(args: \{ RELEASE: ).*( \})/, `$1${version}$2`);
+writeFileSync(program, named);

@@ -7,18 +7,23 @@ fail() {
   exit 1
 }
 
+# True if both lock files name the same packages. The version of Holdfast itself does not count.
+same_packages() { # LOCK-FILE LOCK-FILE
+  [ -f "$1" ] && [ -f "$2" ] && cmp -s <(sed '1,9{/^ *"version": /d}' "$1") <(sed '1,9{/^ *"version": /d}' "$2")
+}
+
 # True if node_modules was installed from this lock file.
 packages_current() {
-  [ -f node_modules/.holdfast-lock ] && cmp -s package-lock.json node_modules/.holdfast-lock
+  same_packages package-lock.json node_modules/.holdfast-lock
 }
 
 programs_current() {
   [ -f dist/.built ] || return 1
   local sources=() place
-  for place in functions jobs shared packages scripts package.json package-lock.json; do
+  for place in functions jobs shared packages scripts docs README.md CONTRIBUTING.md package.json package-lock.json; do
     [ -e "$place" ] && sources+=("$place")
   done
-  [ -z "$(find "${sources[@]}" -name node_modules -prune -o -newer dist/.built -type f ! -name '*.sh' ! -name '*.md' -print -quit)" ]
+  [ -z "$(find "${sources[@]}" -name node_modules -prune -o -newer dist/.built -type f ! -name '*.sh' -print -quit)" ]
 }
 
 install_packages() {

@@ -26,7 +26,7 @@ usage() {
 Usage: ./scripts/setup.sh ARCHIVE [--address NAME] [--mode subdomain|direct]
        ./scripts/setup.sh
        ./scripts/setup.sh --light [--address NAME] [--mode subdomain|direct]
-       ./scripts/setup.sh --restore FILE --passphrase-file FILE
+       ./scripts/setup.sh [ARCHIVE] --restore FILE --passphrase-file FILE
 
 Prepares the stack in containers: builds its images and writes .env. If you run it again, it adds missing
 settings and keeps the others. With the archive of a newer release, it upgrades to that release.
@@ -38,7 +38,8 @@ settings and keeps the others. With the archive of a newer release, it upgrades 
                    the first time
   --mode MODE      subdomain: public certificates, one host name per service (default for a host name)
                    direct: the stack's own CA, one host name or IP address (default for an IP address)
-  --restore FILE   restore a backup of a light stack, with its settings, on a machine that has none
+  --restore FILE   restore a backup, with its settings, on a machine that has no stack; if the stack used a
+                   TAK Server release, its ARCHIVE is needed too
   --passphrase-file FILE
                    its first line is the passphrase of the backup
   --identity-file FILE
@@ -90,7 +91,7 @@ read_arguments() {
 
 read_restore() {
   [ -n "$restored" ] || refuse 2 'The key of a backup needs --restore.' 'see ./scripts/setup.sh --help'
-  [ "$light$archive$address$mode" = no ] ||
+  [ "$light$address$mode" = no ] ||
     refuse 2 'A restore takes the address, mode and variant from the backup.' 'leave the other options out, and edit .env afterwards'
   [[ $restored == /* ]] || restored=$called_from/$restored
   [ -z "$key_file" ] || [[ $key_file == /* ]] || key_file=$called_from/$key_file
@@ -247,6 +248,8 @@ open_mounted_files() {
 
 say_what_next() { # WHAT WAS DONE
   printf '%s\n\n' "$1"
+  # upgrade.sh goes on by itself.
+  [ -z "${HOLDFAST_UPGRADE:-}" ] || return 0
   if [ "$mode" = subdomain ]; then
     printf 'Before you start the stack, these names must resolve to this machine in DNS: %s, monitor.%s, nodered.%s and takserver.%s.\n' \
       "$address" "$address" "$address" "$address"

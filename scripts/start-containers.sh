@@ -150,6 +150,7 @@ check_names() {
   own=${own//,/ }
   names=("$base" "monitor.$base" "nodered.$base" "takserver.$base")
   [[ :${values[COMPOSE_FILE]}: != */compose.stream.yaml:* ]] || names+=("stream.$base")
+  [[ :${values[COMPOSE_FILE]}: != */compose.cloudtak.yaml:* ]] || names+=("map.$base")
   for name in "${names[@]}"; do check_name "$name" "$own"; done
 }
 
@@ -210,18 +211,27 @@ readonly FACTS='{{index .Config.Labels "com.docker.compose.service"}}|{{.State.S
 
 declare -A shown=() restarts=() shown_phase=()
 
+# Sets `waited` to the seconds since the start. (SECONDS of bash follows the clock of the machine.)
+look_at_time() {
+  local uptime
+  read -r uptime _ </proc/uptime
+  waited=$((${uptime%%.*} - began_at))
+}
+
 elapsed() {
-  printf '%d:%02d' $((SECONDS / 60)) $((SECONDS % 60))
+  printf '%d:%02d' $((waited / 60)) $((waited % 60))
 }
 
 tell() { # SERVICE WORDS
   printf '  %6s  %-16s %s\n' "$(elapsed)" "$1" "$2" >&2
-  said_at=$SECONDS
+  said_at=$waited
 }
 
 bring_up() {
   begun=$(date -u +%Y-%m-%dT%H:%M:%S)
-  SECONDS=0 said_at=0
+  began_at=0 said_at=0
+  look_at_time
+  began_at=$waited waited=0
   said_file=$(mktemp)
   docker compose --ansi never --progress plain up -d --remove-orphans >"$said_file" 2>&1 </dev/null &
   up=$!
@@ -237,10 +247,11 @@ wait_until_up() {
       up_ended=yes
       wait "$up" || up_failed
     fi
+    look_at_time
     look_at_all "$up_ended"
     if [ "$up_ended" = yes ] && [ -z "$waiting" ]; then return 0; fi
-    [ $SECONDS -lt $((timeout_minutes * 60)) ] || too_late
-    [ $((SECONDS - said_at)) -lt $SAY_AGAIN_SECONDS ] || say_waiting
+    [ "$waited" -lt $((timeout_minutes * 60)) ] || too_late
+    [ $((waited - said_at)) -lt $SAY_AGAIN_SECONDS ] || say_waiting
     sleep "$POLL_SECONDS"
   done
 }
@@ -361,7 +372,7 @@ too_late() {
 # --- Connection check
 
 prove_stack() {
-  local within=$((timeout_minutes * 60 - SECONDS))
+  local within=$((timeout_minutes * 60 - waited))
   ((within < PROBE_WITHIN_SECONDS)) || within=$PROBE_WITHIN_SECONDS
   ((within > 30)) || within=30
   in_management prove --within "$within" </dev/null

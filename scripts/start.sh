@@ -5,9 +5,16 @@ set -euo pipefail
 called_from=$PWD
 unset NODE_OPTIONS
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
-is_embedded=no
+is_embedded=no node_flags=()
 for argument in "$@"; do
-  if [ "$argument" = --embedded ]; then is_embedded=yes; fi
+  case $argument in
+    --embedded) is_embedded=yes ;;
+    --restore | --restore=*)
+      # A restore makes much garbage of a short life, which would take 90 MB more.
+      export MALLOC_ARENA_MAX=1
+      node_flags=(--max-semi-space-size=2)
+      ;;
+  esac
 done
 if [ "$is_embedded" = no ]; then
   # shellcheck source=scripts/docker.sh
@@ -39,4 +46,4 @@ for descriptor in "/proc/$$/fd/"*; do
   number=${descriptor##*/}
   if [ "$number" -gt 2 ] && [ "$number" -ne 255 ]; then eval "exec $number>&-"; fi
 done
-exec "$home/$NODE" "$home/dist/start.js" "$@"
+exec "$home/$NODE" ${node_flags[@]+"${node_flags[@]}"} "$home/dist/start.js" "$@"

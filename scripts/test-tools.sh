@@ -50,11 +50,15 @@ unpack_debian() {
   )
 }
 
-# A real S3 server, built from the Go module proxy in about a minute. Debian has none.
-install_s3_server() {
-  [ "$(id -u)" = 0 ] && has go || return
-  echo 'Building for the tests: versitygw...' >&2
-  GOBIN=/usr/local/bin go install -ldflags='-s -w' github.com/versity/versitygw/cmd/versitygw@v1.8.0 >&2
+# go_program NAME 'WHAT IS SKIPPED' PACKAGE@VERSION: builds a program that Debian doesn't have from
+# the Go module proxy, in about a minute.
+go_program() {
+  has "$1" && return
+  if [ "$(id -u)" = 0 ] && has go; then
+    echo "Building for the tests: $1..." >&2
+    GOBIN=/usr/local/bin go install -ldflags='-s -w' "$3" >&2 && return
+  fi
+  not_installed+=("$2 (needs Go 1.25 or newer, and root)")
 }
 
 # wanted CHECK 'TESTS SKIPPED WITHOUT IT' PACKAGE...: root installs a missing tool; others note it.
@@ -106,6 +110,7 @@ install_test_tools() {
   unpacked 'has pebble' 'public certificates, from an ACME server' here /usr/local/bin usr/bin/pebble usr/bin/pebble-challtestsrv -- pebble
   unpacked has_compose 'the layers of Docker Compose 2.24 or newer' trixie /usr/local/lib/docker/cli-plugins \
     usr/libexec/docker/cli-plugins/docker-compose usr/libexec/docker/cli-plugins/docker-buildx -- docker-compose docker-buildx
-  if ! has versitygw; then install_s3_server || not_installed+=('backups in S3-compatible storage (needs Go 1.25 or newer, and root)'); fi
+  go_program versitygw 'backups in S3-compatible storage' github.com/versity/versitygw/cmd/versitygw@v1.8.0
+  go_program actionlint 'workflows' github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
   return 0
 }

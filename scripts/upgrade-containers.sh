@@ -1,10 +1,17 @@
 # Sourced by upgrade.sh: upgrades the stack in containers. Copies the volumes, starts the new version,
 # and goes back by itself when the start or the connection check fails. Every phase can be repeated.
 
-readonly STATE=.upgrade/containers ENV_COPY=.upgrade/env-before
+# shellcheck source=scripts/install.sh
+source scripts/install.sh
+# shellcheck source=scripts/release-images.sh
+source scripts/release-images.sh
+# shellcheck source=scripts/upgrade-release.sh
+source scripts/upgrade-release.sh
+
+readonly STATE=.upgrade/containers SAID=.upgrade/said
 # The operator's file, which every version keeps.
 readonly THRESHOLDS=monitor/config/thresholds.yml
-readonly COPY_LABEL=holdfast.before-upgrade
+readonly COPY_LABEL=holdfast.before-upgrade WORK_LABEL=holdfast.upgrading
 readonly SPARE_BYTES=$((256 * 1024 * 1024))
 readonly AVAILABLE=10 PREVENTED=11 IMPOSSIBLE=3 RETURNED=4 STUCK=5
 
@@ -21,7 +28,7 @@ Usage: ./scripts/upgrade.sh check | fetch | apply | back [options]
 
   --to VERSION         this version instead of the newest one
   --from DIRECTORY     a directory or clone with the newer version, instead of the tags of origin
-  --archive FILE       apply: the archive of a newer TAK Server release, instead of a version of Holdfast
+  --archive FILE       the archive of a newer TAK Server release, instead of a version of Holdfast
   --timeout MINUTES    time for each start (default 20)
   --no-dns-check       start even if a host name does not resolve to this machine
   --without-backup     apply although no recent backup is proven
@@ -104,6 +111,30 @@ find_newest() {
   : "${oldest:=$newest}"
 }
 
+find_target() {
+  if [ -n "$archive" ]; then find_release; else find_newest; fi
+}
+
+# Nothing that runs is touched.
+prepare_target() {
+  if [ -n "$archive" ]; then
+    prepare_release_images
+    return
+  fi
+  prepare_version
+  schema_changed=false
+  [ "$(schema_of .)" = "$(schema_of ".upgrade/$newest")" ] || schema_changed=true
+}
+
+full_name() { # VERSION
+  [[ $1 == "$RELEASE_NAME"* ]] || printf 'Holdfast '
+  printf '%s' "$1"
+}
+
+say_up_to_date() {
+  printf '%s is up to date.\n' "$(full_name "$current")"
+}
+
 # The same for two versions that work on the same data: migrations, and the images of others.
 schema_of() { # DIRECTORY
   (cd "$1" && {
@@ -138,7 +169,9 @@ precondition() { # STATUS NAME TEXT [REMEDY]
 check_preconditions() {
   local changed facts status name text remedy
   lines=() prevented=no
-  if [ -z "$archive" ]; then
+  if [ -n "$archive" ]; then
+    precondition ok version "$(describe_release)"
+  else
     if is_newer "$oldest" "$current"; then
       precondition failed version "$newest does not upgrade from $current, only from $oldest and later" "upgrade to $oldest first"
     else
@@ -152,6 +185,8 @@ check_preconditions() {
     fi
   fi
   check_room_for_copies
+  flock --nonblock scripts/backup.sh true ||
+    precondition failed work 'running: ./scripts/backup.sh' 'wait until it has ended'
   if [ -z "$(docker compose ps --quiet --status running management 2>/dev/null)" ]; then
     precondition note health 'the stack is not running, so its health is unknown'
     return
@@ -164,15 +199,18 @@ check_preconditions() {
 }
 
 check_room_for_copies() {
-  local volume mounts=() said needed free
+  local volume mounts=() said=() needed free
   for volume in $(stack_volumes); do mounts+=(--volume "$volume:/volumes/$volume:ro"); done
   if [ ${#mounts[@]} -eq 0 ]; then
     precondition failed data 'the stack has no volumes' 'start it once with ./scripts/start.sh'
     return
   fi
   # shellcheck disable=SC2016 # expands in the container
-  said=$(in_volumes "${mounts[@]}" -- 'cd /volumes && du -s --block-size=1 . | cut -f 1 && df --output=avail -B1 "$(ls | head -n 1)" | tail -n 1')
-  needed=$((${said%%$'\n'*} + SPARE_BYTES)) free=$((${said##*$'\n'}))
+  mapfile -t said < <(in_volumes "${mounts[@]}" -- 'cd /volumes && du -s --block-size=1 . | cut -f 1
+    df --output=avail -B1 "$(ls | head -n 1)" | tail -n 1; du -s --block-size=1 *_core-database-data | cut -f 1')
+  needed=$((said[0] + SPARE_BYTES)) free=$((said[1]))
+  # An export, and a second cluster.
+  [ -z "$database_from" ] || needed=$((needed + 2 * said[2] + 1024 * 1024 * 1024))
   if ((free >= needed)); then
     precondition ok room "$((needed / 1000000)) MB needed for copies of the volumes, $((free / 1000000)) MB free"
   else
@@ -215,10 +253,12 @@ copies() {
   docker volume ls --quiet --filter "label=$COPY_LABEL=$project"
 }
 
-discard_copies() { # SUFFIX that is kept, or nothing
-  local each
+discard_copies() { # but|only SUFFIX
+  local each is_it
   for each in $(copies); do
-    if [ -z "$1" ] || [[ $each != *"$1" ]]; then docker volume rm "$each" >/dev/null; fi
+    is_it=but
+    [[ $each != *"$2" ]] || is_it=only
+    [ "$is_it" != "$1" ] || docker volume rm "$each" >/dev/null
   done
 }
 
@@ -229,39 +269,55 @@ in_volumes() { # MOUNTS... -- COMMAND
     mounts+=("$1")
     shift
   done
-  docker run --rm --network none --user 0:0 --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER \
+  docker run --rm --label "$WORK_LABEL=$project" --network none --user 0:0 --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER \
     --security-opt no-new-privileges "${mounts[@]}" --entrypoint sh "$image" -ec "$2" </dev/null
 }
 
+# A killed upgrade leaves containers that go on copying, or upgrading the database.
+end_leftovers() {
+  local ids
+  mapfile -t ids < <(
+    docker ps --all --quiet --filter "label=$WORK_LABEL=$project"
+    docker ps --all --quiet --filter "label=com.docker.compose.project=$project" --filter label=com.docker.compose.oneoff=True
+  )
+  [ ${#ids[@]} -eq 0 ] || docker rm --force "${ids[@]}" >/dev/null
+}
+
+# All at once: each container that is started takes a second.
 copy_volumes() {
-  local volume copy
+  local volume copy mounts=()
   for volume in $(stack_volumes); do
     copy=$volume$snapshot
     docker volume rm --force "$copy" >/dev/null
     docker volume create --label "$COPY_LABEL=$project" "$copy" >/dev/null || return 1
-    in_volumes --volume "$volume:/from:ro" --volume "$copy:/to" -- 'cp -a --reflink=auto /from/. /to/ && sync -f /to' || return 1
+    mounts+=(--volume "$volume:/from/$volume:ro" --volume "$copy:/to/$volume")
   done
+  in_volumes "${mounts[@]}" -- 'cp -a --reflink=auto /from/. /to/ && sync -f /to/*'
 }
 
 restore_volumes() {
-  local copy
+  local copy volume mounts=()
   for copy in $(copies); do
     [[ $copy == *"$snapshot" ]] || continue
-    in_volumes --volume "$copy:/from:ro" --volume "${copy%"$snapshot"}:/to" -- \
-      'find /to -mindepth 1 -delete && cp -a --reflink=auto /from/. /to/ && sync -f /to' || return 1
+    volume=${copy%"$snapshot"}
+    mounts+=(--volume "$copy:/from/$volume:ro" --volume "$volume:/to/$volume")
   done
+  [ ${#mounts[@]} -eq 0 ] ||
+    in_volumes "${mounts[@]}" -- 'find /to -mindepth 2 -delete && cp -a --reflink=auto /from/. /to/ && sync -f /to/*'
 }
 
 # --- Phases
 
-readonly STATE_NAMES=(phase kind from_version to_version snapshot schema_changed reason image database_from)
+readonly STATE_NAMES=(phase kind from_version to_version snapshot schema_changed reason image database_from
+  release_from release_to)
 
 save_state() { # PHASE
   local name
   phase=$1
-  for name in "${STATE_NAMES[@]}"; do printf '%s=%s\n' "$name" "${!name//$'\n'/ }"; done >"$STATE.new"
-  sync "$STATE.new"
-  mv -T "$STATE.new" "$STATE"
+  (
+    for name in "${STATE_NAMES[@]}"; do printf '%s=%s\n' "$name" "${!name//$'\n'/ }" || exit; done >"$STATE.new"
+    sync "$STATE.new" && mv -T "$STATE.new" "$STATE"
+  ) 2>/dev/null || refuse "$STUCK" "Couldn't write $home/$STATE." 'free some space on that disk (df -h .), then run ./scripts/upgrade.sh recover'
 }
 
 load_state() {
@@ -275,7 +331,12 @@ load_state() {
 start_version() {
   local options=()
   if [[ :${values[COMPOSE_FILE]:-}: == */compose.light.yaml:* ]]; then options=(--light); fi
-  HOLDFAST_UPGRADE=1 ./scripts/setup.sh "${options[@]}" >&2 && HOLDFAST_UPGRADE=1 ./scripts/start.sh "${start_options[@]}" >&2
+  said_of_start=''
+  HOLDFAST_UPGRADE=1 ./scripts/setup.sh "${options[@]}" >&2 || return 1
+  HOLDFAST_UPGRADE=1 ./scripts/start.sh "${start_options[@]}" 2>&1 | tee "$SAID" >&2 || {
+    said_of_start=$(grep -B 1 '^  Remedy: ' "$SAID" | head -n 1)
+    return 1
+  }
 }
 
 # Writes what health shows.
@@ -286,6 +347,15 @@ record() { # OUTCOME
     --schema-changed "$schema_changed" </dev/null || printf "Couldn't record the upgrade for health.\n" >&2
 }
 
+# In .env, or in the files of Holdfast.
+change_version() { # FROM TO
+  if [ -n "$release_to" ]; then
+    set_release "${2#"$RELEASE_NAME"}"
+  else
+    bash scripts/versions.sh switch "$home" "$1" "$2"
+  fi
+}
+
 go_forward() {
   case $phase in stop)
     printf 'Stopping the stack...\n'
@@ -294,9 +364,14 @@ go_forward() {
     ;;
   esac
   case $phase in copy)
-    if [ "$kind" = apply ] || [ "$kind" = archive ]; then
+    if [ "$kind" = apply ]; then
       printf 'Copying the volumes...\n'
-      copy_volumes || { reason="the volumes could not be copied" && return 1; }
+      copy_volumes || {
+        reason='the volumes could not be copied'
+        # Their disk may be full, and what runs needs it.
+        discard_copies only "$snapshot"
+        return 1
+      }
     elif [ "$kind" = back-to-snapshot ]; then
       printf 'Putting the copies of the volumes back...\n'
       restore_volumes || { reason="the volumes could not be restored" && return 1; }
@@ -305,20 +380,22 @@ go_forward() {
     ;;
   esac
   case $phase in switch)
-    [ "$kind" = archive ] || bash scripts/versions.sh switch "$home" "$from_version" "$to_version" || { reason='the programs could not be changed' && return 1; }
+    change_version "$from_version" "$to_version" || { reason='the programs could not be changed' && return 1; }
+    save_state database
+    ;;
+  esac
+  case $phase in database)
+    upgrade_database || { reason='the database could not be changed' && return 1; }
     save_state start
     ;;
   esac
-  if [ -n "$database_from" ]; then
-    ./scripts/upgrade-database.sh --from "$database_from" >&2 || { reason="the database could not be upgraded" && return 1; }
-  fi
   printf 'Starting and checking %s...\n' "$to_version"
-  start_version || { reason="$to_version did not start, or the connection check failed" && return 1; }
+  start_version || { reason="$to_version does not work${said_of_start:+: ${said_of_start%.}}" && return 1; }
 }
 
 go_back() {
   printf '%s. Going back to %s...\n' "$reason" "$from_version" >&2
-  case $phase in start) save_state return ;; esac
+  case $phase in database | start) save_state return ;; esac
   case $phase in return)
     docker compose stop >&2 || return 1
     [ "$kind" = back ] || [ "$kind" = back-to-snapshot ] || restore_volumes || return 1
@@ -326,28 +403,28 @@ go_back() {
     ;;
   esac
   case $phase in switch | switch-back)
-    [ "$kind" = archive ] || bash scripts/versions.sh switch "$home" "$to_version" "$from_version" || return 1
+    change_version "$to_version" "$from_version" || return 1
     ;;
   esac
-  restore_settings || return 1
   save_state start-old
   record returned
   start_version
 }
 
-# setup.sh has written the new release into .env.
-restore_settings() {
-  [ "$kind" = archive ] || return 0
-  cp -p "$ENV_COPY" "$env_file.new" && mv -T "$env_file.new" "$env_file"
+# Nothing but images was made.
+drop_preparation() {
+  set_release "$release_from"
+  rm -f "$STATE"
+  printf 'The upgrade was interrupted before it changed anything.\n'
 }
 
 # Nothing but copies was made.
 drop_upgrade() {
-  if ! restore_settings || ! start_version; then
+  if ! start_version; then
     refuse "$STUCK" "Couldn't start $from_version again after an interrupted upgrade." 'repair what the lines above report, then run ./scripts/upgrade.sh recover'
   fi
   rm -f "$STATE"
-  discard_copies ''
+  discard_copies only "$snapshot"
   printf 'The upgrade was interrupted before it changed anything. %s runs.\n' "$from_version"
 }
 
@@ -356,8 +433,13 @@ carry_out() {
     return | switch-back | start-old) ;;
     *)
       if go_forward; then
-        if [ "$kind" = apply ] || [ "$kind" = archive ]; then record upgraded; else record back; fi
-        if [ "$kind" = apply ] || [ "$kind" = archive ]; then discard_copies "$snapshot"; else discard_copies ''; fi
+        if [ "$kind" = apply ]; then
+          record upgraded
+          discard_copies but "$snapshot"
+        else
+          record back
+          discard_copies only ''
+        fi
         rm -f "$STATE"
         printf '\n%s runs and passed the connection check. To return to %s: ./scripts/upgrade.sh back\n' "$to_version" "$from_version"
         exit 0
@@ -366,7 +448,7 @@ carry_out() {
   esac
   # A volume that is only half restored fits no version.
   if [ "$kind-$phase" != back-to-snapshot-copy ] && go_back; then
-    [ "$kind" = back-to-snapshot ] || [ "$kind" = back ] || discard_copies ''
+    [ "$kind" != apply ] || discard_copies only "$snapshot"
     rm -f "$STATE"
     printf '\nThe upgrade to %s failed: %s. %s runs and passed the connection check.\n' "$to_version" "$reason" "$from_version" >&2
     exit "$RETURNED"
@@ -381,8 +463,8 @@ carry_out() {
 check_version() {
   local code=0
   [ "$clear" = no ] || in_management upgrade inside --clear </dev/null
-  [ "$discard" = no ] || discard_copies ''
-  find_newest
+  [ "$discard" = no ] || discard_copies only ''
+  find_target
   if is_newer "$newest" "$current"; then
     check_preconditions
     code=$AVAILABLE
@@ -391,49 +473,33 @@ check_version() {
   if [ "$json" = yes ]; then
     show_json "$code"
   elif [ "$code" -eq 0 ]; then
-    printf 'Holdfast %s is up to date.\n' "$current"
+    say_up_to_date
   else
-    printf 'Holdfast %s is available (installed: %s).\n' "$newest" "$current"
+    printf '%s is available (installed: %s).\n' "$(full_name "$newest")" "$current"
     show_preconditions
   fi
   exit "$code"
 }
 
 apply_version() {
-  if [ -n "$archive" ]; then
-    [ -f "$archive" ] || refuse 2 "File not found: $archive." 'give the path of the downloaded archive'
-    current="TAK Server ${values[CORE_RELEASE]:-}" newest="TAK Server of $(basename "$archive")"
-    [ -n "${values[CORE_RELEASE]:-}" ] || refuse 2 'This stack has no TAK Server release.' 'leave --archive out'
-  else
-    find_newest
-    is_newer "$newest" "$current" || { printf 'Holdfast %s is up to date.\n' "$current" && exit 0; }
-  fi
+  find_target
+  is_newer "$newest" "$current" || { say_up_to_date && exit 0; }
   check_preconditions
   printf 'Upgrade from %s to %s:\n' "$current" "$newest"
   show_preconditions
   [ "$prevented" = no ] || { printf 'Nothing was changed.\n' && exit "$PREVENTED"; }
-  kind=apply from_version=$current to_version=$newest reason='' snapshot=.before-upgrade-$newest schema_changed=true
-  if [ -n "$archive" ]; then
-    kind=archive snapshot=.before-upgrade-release
-    cp -p "$env_file" "$ENV_COPY"
-    ./scripts/setup.sh "$archive" | tee .upgrade/setup-output || exit 1
-    # The new release brings another PostgreSQL.
-    ! grep -q 'upgrade-database.sh --from' .upgrade/setup-output || database_from=${values[CORE_RELEASE]}
-  else
-    prepare_version
-    [ "$(schema_of .)" != "$(schema_of ".upgrade/$newest")" ] || schema_changed=false
-  fi
+  kind=apply from_version=$current to_version=$newest reason='' snapshot=.before-upgrade-${newest#"$RELEASE_NAME"}
+  prepare_target
   save_state stop
   carry_out
 }
 
 back_to_version() {
-  local facts
-  current=$(member version <package.json)
+  local facts at
   facts=$(in_management upgrade inside --way-back </dev/null) || refuse 1 "Couldn't ask management for the last upgrade." 'start the stack first'
   IFS=$'\t' read -r to_version at snapshot schema_changed <<<"$facts"
   [ -n "$to_version" ] || { printf 'There is no upgrade to go back from.\n' && exit "$IMPOSSIBLE"; }
-  [ -f ".upgrade/$to_version/.entries" ] || { printf "%s can't come back: its programs are no longer in .upgrade.\n" "$to_version" && exit "$IMPOSSIBLE"; }
+  name_both_versions
   kind=back from_version=$current reason=''
   if [ "$to_snapshot" = yes ]; then
     kind=back-to-snapshot
@@ -448,28 +514,45 @@ back_to_version() {
   carry_out
 }
 
+# Sets `current`, and the releases if the last upgrade was one of a release.
+name_both_versions() {
+  local place=.upgrade/$to_version/.entries
+  current=$(member version <package.json) release_from='' release_to=''
+  if [[ $to_version == "$RELEASE_NAME"* ]]; then
+    release_from=${values[CORE_RELEASE]:-} release_to=${to_version#"$RELEASE_NAME"}
+    current=$RELEASE_NAME$release_from place=$RELEASES/$release_to
+  fi
+  [ -e "$place" ] || { printf "%s can't come back: its programs are no longer in %s.\n" "$to_version" "${place%/*}" && exit "$IMPOSSIBLE"; }
+}
+
 upgrade_containers() { # ARGUMENTS
   read_upgrade_arguments "$@"
   check_docker
   check_docker_answers
   project=$(docker compose config 2>/dev/null | sed -n 's/^name: *//p' | head -n 1)
   [ -n "$project" ] || refuse 1 "Couldn't determine the name of the stack." 'run docker compose config and fix what it reports'
-  image=$(own_image_of .) snapshot='' reason='' database_from=''
+  image=$(own_image_of .) snapshot='' reason='' database_from='' release_from='' release_to=''
   if [ -f "$STATE" ]; then
     load_state
     printf 'The upgrade from %s to %s was interrupted. Continuing...\n' "$from_version" "$to_version"
+    end_leftovers
     case $kind-$phase in
-      apply-stop | apply-copy | archive-stop | archive-copy) drop_upgrade ;;
+      *-prepare) drop_preparation ;;
+      apply-stop | apply-copy) drop_upgrade ;;
       *) (carry_out) || { [ ! -f "$STATE" ] || exit "$STUCK"; } ;;
     esac
+    read_settings "$env_file"
+    snapshot='' reason='' database_from='' release_from='' release_to=''
   fi
   case $verb in
     check) check_version ;;
     fetch)
-      find_newest
-      is_newer "$newest" "$current" || { printf 'Holdfast %s is up to date.\n' "$current" && exit 0; }
-      prepare_version
-      printf 'Version %s is ready. To apply it: ./scripts/upgrade.sh apply\n' "$newest"
+      find_target
+      is_newer "$newest" "$current" || { say_up_to_date && exit 0; }
+      kind=fetch from_version=$current to_version=$newest
+      prepare_target
+      rm -f "$STATE"
+      printf '%s is ready. To apply it: ./scripts/upgrade.sh apply\n' "$(full_name "$newest")"
       ;;
     apply) apply_version ;;
     back) back_to_version ;;

@@ -48,8 +48,8 @@ copy_source() { # SOURCE INTO
 # Takes packages that are installed already, if they are the right ones.
 take_packages() { # SOURCE INTO
   [ ! -e "$2/node_modules" ] || return 0
-  [ -f "$1/node_modules/.holdfast-lock" ] || return 0
-  cmp -s "$2/package-lock.json" "$1/node_modules/.holdfast-lock" || return 0
+  # shellcheck source=scripts/install.sh
+  (source "$(dirname "${BASH_SOURCE[0]}")/install.sh" && same_packages "$2/package-lock.json" "$1/node_modules/.holdfast-lock") || return 0
   link_tree "$1/node_modules" "$2/.packages"
   mv -T -- "$2/.packages" "$2/node_modules"
 }

@@ -1,6 +1,6 @@
 // Holds the house to its rules: who may import whom, how large folders and files are, and what a machine can see of habits.
 
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
@@ -183,7 +183,8 @@ describe('the house', () => {
     expect(taken.filter(({ typeOnly }) => !typeOnly).map(words)).toEqual([]);
   });
 
-  it('keeps files, functions and folders within the limits', () => {
+  // It parses every file of the product.
+  it('keeps files, functions and folders within the limits', { timeout: 60_000 }, () => {
     expect(product.filter((file) => linesOf(file) > LIMITS.fileLines)).toEqual([]);
     expect(files.filter((file) => linesOf(file) > LIMITS.testLines)).toEqual([]);
     const lengths = product.flatMap((file) => functionLengths(file).map((length) => ({ file, length })));
@@ -242,6 +243,11 @@ describe('the house', () => {
       return existsSync(file) && readFileSync(file, 'utf8').trimEnd().split('\n').length <= 60;
     };
     expect(PACKAGES.filter((name) => !fits(name))).toEqual([]);
+  });
+
+  it('has no folder in scripts: an upgrade from an older version copies files alone', () => {
+    const entries = readdirSync(join(ROOT, 'scripts'), { withFileTypes: true });
+    expect(entries.filter((entry) => !entry.isFile()).map(({ name }) => name)).toEqual([]);
   });
 
   it('keeps scripts executable and the sourced one not', () => {

@@ -2,7 +2,7 @@
 // certificate.
 
 import { AppError } from '@holdfast/kit/app-error';
-import { CHANNEL_PREFIX, FLOWS_ACCOUNT, nameKey } from '@holdfast/kit/names';
+import { deviceGroupName, FLOWS_ACCOUNT, nameKey } from '@holdfast/kit/names';
 import {
   type ConnectedClient,
   connectedClients,
@@ -21,6 +21,7 @@ import { Confirm, Search } from '../pages/parts/card.tsx';
 import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
 import { type Clock, clockOf, Distance } from '../pages/parts/time.tsx';
+import { ErrorLogs, errorLogPages } from './error-logs.tsx';
 
 interface DeviceListProps {
   clients: readonly ConnectedClient[];
@@ -68,21 +69,35 @@ function Name({ client: { callsign, uid } }: { client: ConnectedClient }) {
   );
 }
 
-function Program({ client: { device, address } }: { client: ConnectedClient }) {
+function Program({ client: { device, address, framing } }: { client: ConnectedClient }) {
   return (
     <span>
       {device === '' ? 'unknown' : device}
       <br />
-      <span class="fine">{address}</span>
+      <span class="fine">
+        {address}
+        {framing === 'protobuf' ? ', protobuf' : null}
+      </span>
     </span>
+  );
+}
+
+/** How many use protobuf, if the core reports it. */
+function Framings({ clients }: { clients: readonly ConnectedClient[] }) {
+  const known = clients.filter(({ framing }) => framing !== null);
+  if (known.length === 0) return null;
+  const count = known.filter(({ framing }) => framing === 'protobuf').length;
+  return (
+    <p class="fine">
+      {count} of {known.length} {known.length === 1 ? 'connection uses' : 'connections use'} protobuf, the others XML.
+    </p>
   );
 }
 
 /** The groups by the names that devices show. */
 function formatGroups(groups: readonly string[]): string {
   if (groups.length === 0) return 'none (receives nothing)';
-  const names = groups.map((name) => (name.startsWith(CHANNEL_PREFIX) ? name.slice(CHANNEL_PREFIX.length) : name));
-  return names.join(', ');
+  return groups.map(deviceGroupName).join(', ');
 }
 
 function Ends({ client }: { client: ConnectedClient }) {
@@ -167,6 +182,7 @@ const NOTICES = {
       <a href="/certificates?status=revoked">see its status</a>.
     </>
   ),
+  'log-deleted': 'Error log deleted.',
   gone: 'That device is no longer connected. To block it, revoke its certificate.',
 };
 
@@ -190,6 +206,7 @@ function revokedNotice(person: string) {
 /** Adds the routes of this file. */
 export function devicesPage(app: App, deps: Deps): void {
   const pages = pagesOf(app, deps, ['console']);
+  errorLogPages(app, deps);
 
   pages.get('/devices', { access: 'viewer' }, function showDevices(c) {
     return showPage(c, deps);
@@ -250,7 +267,10 @@ function chooseQuery({ username }: ConnectedClient): string {
 async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
   const search = (c.req.query('search') ?? '').trim().slice(0, 200);
   const page = pageNumber(c.req.query('page'));
-  const result = await attempt(() => deps.together('clients', () => connectedClients(deps)));
+  const [result, logs] = await Promise.all([
+    attempt(() => deps.together('clients', () => connectedClients(deps))),
+    attempt(() => deps.coreContents.errorLogs()),
+  ]);
   const all = result.done ?? [];
   const found = all.filter((client) => matches(client, search.toLowerCase()));
   const mayEnd = isAdmin(c);
@@ -272,12 +292,14 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
           <>
             <DeviceList clients={found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE)} clock={clock} mayEnd={mayEnd} />
             <Pager url={new URL(c.req.url)} page={page} pageSize={PAGE_SIZE} count={found.length} />
+            <Framings clients={found} />
           </>
         )}
       </section>
       <noscript>
         <p class="fine">Reload this page to see changes.</p>
       </noscript>
+      <ErrorLogs logs={logs} clock={clock} isAdmin={mayEnd} />
     </>
   );
   const actions = mayEnd ? (

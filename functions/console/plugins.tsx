@@ -13,6 +13,7 @@ import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Confirm } from '../pages/parts/card.tsx';
 import { Missing, Notice, Problem, StatusBadge } from '../pages/parts/notice.tsx';
 import { Empty, Table } from '../pages/parts/table.tsx';
+import { DevicePackages, devicePackagePages } from './device-packages.tsx';
 
 const PATH = '/plugins';
 
@@ -21,6 +22,8 @@ const DONE = {
   stop: 'Plugin stopped. It stays stopped until an administrator starts it. If it is enabled, it also starts with the core.',
   enable: 'Plugin enabled. It now starts with the core.',
   disable: 'Plugin disabled. It no longer starts with the core.',
+  added: 'Uploaded. Devices see it the next time that they look for updates.',
+  deleted: 'Deleted. Devices that have installed it keep it.',
 };
 
 /** Adds the routes of this file. */
@@ -30,6 +33,8 @@ export function pluginsPage(app: App, deps: Deps): void {
   pages.get(PATH, { access: 'viewer' }, function listAll(c) {
     return showPlugins(c, deps);
   });
+
+  devicePackagePages(app, deps, (c, refused) => showPlugins(c, deps, refused));
 
   pages.post(PATH, { access: 'admin' }, async function change(c) {
     const form = await formOf(c);
@@ -60,16 +65,25 @@ function unchanged(plugin: CorePlugin, change: PluginChange): AppError | undefin
 }
 
 async function showPlugins(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
-  const list = await attempt(() => listPlugins(deps));
+  const [list, packages] = await Promise.all([
+    attempt(() => listPlugins(deps)),
+    attempt(() => deps.coreContents.packages()),
+  ]);
   const mayChange = isAdmin(c);
   const body = (
     <>
       <Notice c={c} sentences={DONE} />
       <Problem error={refused} />
       <List list={list} mayChange={mayChange} />
+      <DevicePackages packages={packages} address={updateServer(deps)} mayChange={mayChange} />
     </>
   );
   return framed(c, deps, { title: 'Plugins', current: 'plugins', body, refused });
+}
+
+/** As ATAK proposes it. */
+function updateServer({ place }: Deps): string {
+  return `https://${place.name}:8443/update`;
 }
 
 function List({ list, mayChange }: { list: Attempt<CorePlugin[]>; mayChange: boolean }) {

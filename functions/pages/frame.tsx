@@ -37,6 +37,10 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { key: 'people', path: '/people', label: 'People', faces: BOTH, access: 'viewer', inBar: BOTH },
   { key: 'groups', path: '/groups', label: 'Groups', faces: BOTH, access: 'viewer' },
   { key: 'devices', path: '/devices', label: 'Devices', faces: CONSOLE, access: 'viewer', inBar: CONSOLE },
+  { key: 'map', path: '/map', label: 'Map', faces: CONSOLE, access: 'viewer' },
+  { key: 'missions', path: '/missions', label: 'Missions', faces: CONSOLE, access: 'viewer' },
+  { key: 'profiles', path: '/profiles', label: 'Profiles', faces: CONSOLE, access: 'viewer' },
+  { key: 'video', path: '/video', label: 'Video', faces: CONSOLE, access: 'viewer' },
   { key: 'certificates', path: '/certificates', label: 'Certificates', faces: CONSOLE, access: 'viewer' },
   { key: 'database', path: '/database', label: 'Database', faces: CONSOLE, access: 'viewer', inBar: CONSOLE },
   { key: 'backups', path: '/backups', label: 'Backups', faces: CONSOLE, access: 'viewer' },
@@ -56,6 +60,14 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { key: 'logs', path: '/logs', label: 'Logs', faces: CONSOLE, access: 'admin', section: 'History' },
   { key: 'audit', path: '/audit', label: 'Audit', faces: CONSOLE, access: 'admin', section: 'History' },
   { key: 'lockouts', path: '/lockouts', label: 'Lockouts', faces: CONSOLE, access: 'admin', section: 'History' },
+  {
+    key: 'docs',
+    path: '/docs/index.html',
+    label: 'Documentation',
+    faces: CONSOLE,
+    access: 'viewer',
+    section: 'Help',
+  },
   {
     key: 'account',
     path: '/account',
@@ -81,6 +93,8 @@ interface FramedPage {
   refused?: AppError | undefined;
   /** Default: the status of the refusal, or 200. */
   status?: ContentfulStatusCode;
+  /** The origin of images that are not ours. */
+  imagesFrom?: string;
 }
 
 /** The navigation entries that the signed-in person may open. */
@@ -103,7 +117,7 @@ const ADMIN_IN_PORTAL: ReadonlySet<string> = new Set(['people', 'groups']);
 
 /** Responds with the page in its frame. */
 export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Response> {
-  const { title, heading = title, current, body, actions, refused } = page;
+  const { title, heading = title, current, body, actions, refused, imagesFrom } = page;
   const { status = refused === undefined ? 200 : statusOf(refused.code) } = page;
   const face = faceOf(c);
   const entries = entriesFor(c);
@@ -147,7 +161,7 @@ export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Re
   );
   if (refused?.retryAfterSeconds !== undefined) c.header('Retry-After', String(refused.retryAfterSeconds));
   const sent = c.req.method === 'POST' ? ' sent' : '';
-  return sendDocument(c, { title, content, kind: `framed ${face}${sent}` }, status);
+  return sendDocument(c, { title, content, kind: `framed ${face}${sent}`, imagesFrom }, status);
 }
 
 function Mark() {

@@ -2,10 +2,11 @@
 // same CSRF check as every other change.
 
 import { OpenAPIHono } from '@hono/zod-openapi';
-import type { Context, Next } from 'hono';
+import type { Context, MiddlewareHandler, Next } from 'hono';
 import { AppError } from '@holdfast/kit/app-error';
+import type { FormUpload } from '../../shared/core/contents/port.ts';
 import { type App, type AppEnv, type Face, FACES, givenSessionCookie } from '../../shared/http/context.ts';
-import { csrfGuard } from '../../shared/http/csrf-guard.ts';
+import { csrfGuard, uploadGuard } from '../../shared/http/csrf-guard.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { noteDenied } from '../../shared/http/problem.ts';
@@ -28,6 +29,8 @@ export interface Pages {
   get(path: string, demand: PageDemand, handler: Handler): void;
   /** For forms. The body is `application/x-www-form-urlencoded`. */
   post(path: string, demand: PageDemand, handler: Handler): void;
+  /** For forms with a file (`multipart/form-data`), which the handler hands on or reads. */
+  upload(path: string, demand: PageDemand, handler: (c: PageContext, upload: FormUpload) => Promise<Response>): void;
 }
 
 export function faceOf(c: PageContext): Face {
@@ -42,10 +45,19 @@ export function isAdmin(c: PageContext): boolean {
 export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
   function add(method: 'GET' | 'POST', path: string, { access, area = 'rest' }: PageDemand, handler: Handler): void {
     const demand = { access, area };
-    const guard = csrfGuard('form', async (c) => {
-      await identify(c, deps.authenticator);
-      allow(c, demand);
-    });
+    addWith(csrfGuard('form', mustStillBeIn(demand)), { method, path, demand }, handler);
+  }
+
+  const mustStillBeIn = (demand: Required<PageDemand>) => async (c: PageContext) => {
+    await identify(c, deps.authenticator);
+    allow(c, demand);
+  };
+
+  function addWith(
+    guard: MiddlewareHandler<AppEnv>,
+    { method, path, demand }: { method: 'GET' | 'POST'; path: string; demand: Required<PageDemand> },
+    handler: Handler,
+  ): void {
     async function serve(c: PageContext): Promise<Response> {
       c.set('byCookieOnly', true);
       const cookie = givenSessionCookie(c);
@@ -75,7 +87,18 @@ export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
   return {
     get: (path, demand, handler) => add('GET', path, demand, handler),
     post: (path, demand, handler) => add('POST', path, demand, handler),
+    upload(path, { access, area = 'rest' }, handler) {
+      const demand = { access, area };
+      const place = { method: 'POST', path, demand } as const;
+      addWith(uploadGuard(mustStillBeIn(demand)), place, (c) => handler(c, uploadOf(c)));
+    },
   };
+}
+
+function uploadOf(c: PageContext): FormUpload {
+  const { body } = c.req.raw;
+  if (body === null) throw new AppError('malformed', 'The request has no body.');
+  return { contentType: c.req.header('content-type') ?? '', body };
 }
 
 /**
@@ -86,7 +109,7 @@ export function addPages(app: App, deps: Deps, pages: readonly PageFunction[]): 
   const collected: App = new OpenAPIHono<AppEnv>();
   for (const page of pages) page(collected, deps);
   const taken = new Set<string>();
-  for (const { method, path, handler } of collected.routes.toSorted(byAddress)) {
+  for (const { method, path, handler } of byAddress(collected.routes)) {
     for (const face of (handler as { faces?: readonly Face[] }).faces ?? FACES) {
       const address = `${method} ${path} (${face})`;
       if (taken.has(address)) throw new Error(`Two pages are at ${address}`);
@@ -102,9 +125,9 @@ interface Address {
 }
 
 /** Replaces `:` by `~`, which sorts after every letter. */
-function byAddress(a: Address, b: Address): number {
-  const key = ({ path, method }: Address): string => `${path.replaceAll('/:', '/~')} ${method}`;
-  return Number(key(a) > key(b)) - Number(key(a) < key(b));
+function byAddress<T extends Address>(routes: readonly T[]): T[] {
+  const keyed = routes.map((route) => ({ route, key: `${route.path.replaceAll('/:', '/~')} ${route.method}` }));
+  return keyed.toSorted((a, b) => Number(a.key > b.key) - Number(a.key < b.key)).map(({ route }) => route);
 }
 
 /** The sign-in page, with the way back to the requested page. A submitted form is not repeated. */

@@ -6,10 +6,11 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as WebStream } from 'node:stream/web';
 import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib';
-import { Decrypter, Encrypter } from 'age-encryption';
+import { Encrypter } from 'age-encryption';
 import { extract, type Header as TarHeader, type Pack, pack } from 'tar-stream';
 import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
 import type { Secret } from '@holdfast/kit/secret';
+import { type DecryptionKey, decrypter, wrongKey } from './decrypter.ts';
 import {
   cutOff,
   damaged,
@@ -23,10 +24,9 @@ import {
   type VerifiedArchive,
 } from './manifest.ts';
 
+export type { DecryptionKey };
 /** What an archive is encrypted with. */
 export type EncryptionKey = { passphrase: Secret } | { recipient: string };
-/** What opens it. */
-export type DecryptionKey = { passphrase: Secret } | { identity: Secret };
 
 const ZSTD_LEVEL = 3;
 /** 64 MiB and a third of a second. age itself uses 18: four times both. */
@@ -260,13 +260,6 @@ function refuseUnsafe(path: string, type: string, seen: Set<string>): void {
   seen.add(path);
 }
 
-function decrypter(key: DecryptionKey): Decrypter {
-  const made = new Decrypter();
-  if ('passphrase' in key) made.addPassphrase(key.passphrase.reveal());
-  else made.addIdentity(key.identity.reveal());
-  return made;
-}
-
 /** Reads the beginning of age's format, which a file of another kind doesn't have. */
 async function* fromAge(source: AsyncIterable<Uint8Array>, progress?: (bytes: number) => void): AsyncGenerator<Buffer> {
   let bytes = 0;
@@ -300,20 +293,6 @@ function contentFailure(error: unknown): unknown {
 
 function isAbort(error: unknown): boolean {
   return error instanceof Error && error.name === 'AbortError';
-}
-
-function wrongKey(key: DecryptionKey, cause: unknown): StackError {
-  return 'passphrase' in key
-    ? new StackError(
-        'The passphrase does not open this archive.',
-        'give the passphrase that the backup was made with. An archive for an age recipient needs --identity-file',
-        cause,
-      )
-    : new StackError(
-        'The identity does not open this archive.',
-        'give the age identity (AGE-SECRET-KEY-...) of the recipient. An archive with a passphrase needs --passphrase-file',
-        cause,
-      );
 }
 
 async function textOf(content: AsyncIterable<Uint8Array>): Promise<string> {

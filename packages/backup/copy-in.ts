@@ -3,9 +3,10 @@
 
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
 import type { ReadEntry } from './archive.ts';
-import { type ArchivedDatabase, type ArchivedTable, damaged, type Manifest } from './manifest.ts';
-import { StackError } from '@holdfast/kit/app-error';
-import { type DatabasePlace, identifier, quoted, readTables, tableDirectory } from './tables.ts';
+import { dropDefinitions, restoreDefinitions } from './definitions.ts';
+import { type ArchivedDatabase, type ArchivedTable, damaged, type DatabaseKey, type Manifest } from './manifest.ts';
+import { codeOf, StackError } from '@holdfast/kit/app-error';
+import { type DatabasePlace, identifier, isLeftOut, quoted, readTables, tableDirectory } from './tables.ts';
 
 /** Walks through the entries of an archive once, and looks at the next one before it is taken. */
 export class EntryCursor {
@@ -44,6 +45,8 @@ export interface LoadOptions {
   cursor: EntryCursor;
   /** The table being loaded, or what is done with it. */
   progress: (phase: string) => void;
+  /** False leaves the tables of history empty. */
+  history: boolean;
 }
 
 /**
@@ -60,14 +63,8 @@ export async function loadDatabase(sql: Sql, place: DatabasePlace, options: Load
   return warnings;
 }
 
-interface Definition {
-  table: string;
-  name: string;
-  kind: 'constraint' | 'index' | 'trigger';
-  /** Foreign keys go first and come back last. */
-  foreign: boolean;
-  text: string;
-}
+/** PostgreSQL's code. */
+const UNDEFINED_TABLE = '42P01';
 
 class DatabaseLoad {
   readonly #sql: TransactionSql;
@@ -82,15 +79,22 @@ class DatabaseLoad {
   }
 
   async run(): Promise<string[]> {
-    const { archived, progress } = this.#options;
+    const { archived, progress, history } = this.#options;
     const tables = await readTables(this.#sql, this.#place.migrations);
     const known = new Map(tables.map((table) => [table.name, new Set(table.columns.map(({ name }) => name))]));
-    const definitions = await this.#definitions(tables.map(({ name }) => name));
-    await this.#drop(definitions);
+    const marks = await this.#marks();
+    const definitions = await dropDefinitions(
+      this.#sql,
+      tables.map(({ name }) => name),
+    );
     if (tables.length > 0) await this.#sql.unsafe(`TRUNCATE ${tables.map(({ name }) => quoted(name)).join(', ')}`);
     for (const table of archived.tables) {
-      progress(`Loading ${table.name}`);
       const columns = known.get(table.name);
+      if (isLeftOut(this.#place.key, table.name, history)) {
+        await this.#drain(table);
+        continue;
+      }
+      progress(`Loading ${table.name}`);
       if (columns === undefined) await this.#skip(table);
       else {
         const missing = table.columns.find(({ name }) => !columns.has(name));
@@ -98,64 +102,44 @@ class DatabaseLoad {
         await this.#load(table);
       }
     }
-    await this.#restore(definitions);
+    await restoreDefinitions(this.#sql, definitions, progress);
     await this.#setSequences();
+    const loaded = await this.#marks();
+    const missing = marks.find((mark) => !loaded.includes(mark));
+    if (missing !== undefined) throw otherSchema(archived.key, missing);
     return this.#warnings;
   }
 
-  async #definitions(tables: readonly string[]): Promise<Definition[]> {
-    const names = JSON.stringify(tables);
-    return this.#sql<Definition[]>`
-      WITH wanted AS (SELECT c.oid, c.relname FROM pg_class c JOIN json_array_elements_text(${names}::text::json) n ON n = c.relname
-        WHERE c.relnamespace = to_regnamespace('public'))
-      SELECT w.relname AS table, k.conname AS name, 'constraint' AS kind, k.contype = 'f' AS foreign,
-        pg_get_constraintdef(k.oid) AS text
-      FROM pg_constraint k JOIN wanted w ON w.oid = k.conrelid WHERE k.contype IN ('p', 'u', 'x', 'f') AND k.conparentid = 0
-      UNION ALL
-      SELECT w.relname, i.relname, 'index', false, pg_get_indexdef(i.oid)
-      FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN wanted w ON w.oid = x.indrelid
-      WHERE NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.indexrelid AND k.conrelid = x.indrelid)
-        AND NOT EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = x.indexrelid)
-      UNION ALL
-      SELECT w.relname, t.tgname, 'trigger', false, ''
-      FROM pg_trigger t JOIN wanted w ON w.oid = t.tgrelid WHERE NOT t.tgisinternal AND t.tgenabled = 'O'
-      ORDER BY 1, 2`;
-  }
-
-  async #drop(definitions: readonly Definition[]): Promise<void> {
-    const order = definitions.toSorted((one, other) => Number(other.foreign) - Number(one.foreign));
-    for (const { table, name, kind } of order) {
-      if (kind === 'index') await this.#sql.unsafe(`DROP INDEX ${quoted(name)}`);
-      else if (kind === 'trigger') await this.#alter(table, `DISABLE TRIGGER ${identifier(name)}`);
-      else await this.#alter(table, `DROP CONSTRAINT ${identifier(name)}`);
-    }
-  }
-
-  async #restore(definitions: readonly Definition[]): Promise<void> {
-    const order = definitions.toSorted((one, other) => Number(one.foreign) - Number(other.foreign));
-    for (const { table, name, kind, text } of order) {
-      this.#options.progress(`Building ${name}`);
-      if (kind === 'index') await this.#sql.unsafe(text);
-      else if (kind === 'trigger') await this.#alter(table, `ENABLE TRIGGER ${identifier(name)}`);
-      else await this.#alter(table, `ADD CONSTRAINT ${identifier(name)} ${text}`);
-    }
-  }
-
-  async #alter(table: string, what: string): Promise<void> {
-    await this.#sql.unsafe(`ALTER TABLE ${quoted(table)} ${what}`);
+  async #marks(): Promise<string[]> {
+    const { key, marks } = this.#place;
+    if (marks === undefined) return [];
+    const rows = await this.#sql.unsafe<{ mark: string }[]>(marks).catch((error: unknown) => {
+      if (codeOf(error) === UNDEFINED_TABLE) return [];
+      throw error;
+    });
+    if (rows.length > 0) return rows.map(({ mark }) => mark);
+    throw new StackError(
+      `The database ${key} has no history of its tables.`,
+      'start what makes them, then run this again',
+    );
   }
 
   /** A table that no migration makes: whoever made it must make it again. */
-  async #skip({ name, rows }: ArchivedTable): Promise<void> {
-    for (;;) {
-      const entry = await this.#options.cursor.below(tableDirectory(this.#place.key, name));
-      if (entry === undefined) break;
-      for await (const chunk of entry.content) void chunk;
-    }
+  async #skip(table: ArchivedTable): Promise<void> {
+    const { name, rows } = table;
+    await this.#drain(table);
     if (rows > 0)
       this.#warnings.push(
         `The table ${name} of the database ${this.#place.key} is not one of Holdfast's: its ${rows} rows were not restored`,
       );
+  }
+
+  async #drain({ name }: ArchivedTable): Promise<void> {
+    for (;;) {
+      const entry = await this.#options.cursor.below(tableDirectory(this.#place.key, name));
+      if (entry === undefined) return;
+      for await (const chunk of entry.content) void chunk;
+    }
   }
 
   async #load(table: ArchivedTable): Promise<void> {
@@ -310,6 +294,13 @@ async function copyIn(
     stream.destroy(error instanceof Error ? error : new Error('stopped'));
     throw error;
   }
+}
+
+function otherSchema(key: DatabaseKey, mark: string): StackError {
+  return new StackError(
+    `The archive's database ${key} is of another version than the tables of this machine: it lacks ${mark}.`,
+    'restore it with the release of Holdfast, and of TAK Server, that it was made with. Then upgrade',
+  );
 }
 
 function unknownColumn(table: string, column: string): StackError {

@@ -7,13 +7,14 @@ import type { ArchiveWriter } from './archive.ts';
 import type { ArchivedDatabase, ArchivedTable } from './manifest.ts';
 import {
   type DatabasePlace,
-  HISTORY_TABLES,
+  isLeftOut,
   identifier,
   partName,
   quoted,
   readSchemaNumber,
   readSequences,
   readTables,
+  refuseUncopied,
   tableDirectory,
   type TableInfo,
 } from './tables.ts';
@@ -90,6 +91,7 @@ async function takeSnapshot(sql: TransactionSql, place: DatabasePlace): Promise<
   const [moment] = await sql<{ at: Date; postgres: string }[]>`
     SELECT clock_timestamp() AS at, current_setting('server_version') AS postgres`;
   if (moment === undefined) throw new Error('no answer');
+  if (place.marks !== undefined) await refuseUncopied(sql, place.key);
   const tables = await readTables(sql, place.migrations);
   const schema = await readSchemaNumber(sql, place.migrations);
   // Sequences know no snapshot: read after it, they are never behind the rows.
@@ -112,7 +114,7 @@ export async function copyDatabase(
   const tables: ArchivedTable[] = [];
   let bytes = 0;
   for (const table of snapshot.tables) {
-    if (!history && HISTORY_TABLES[place.key].includes(table.name)) {
+    if (isLeftOut(place.key, table.name, history)) {
       tables.push({ name: table.name, columns: table.columns, rows: 0, bytes: 0, omitted: true });
       continue;
     }

@@ -20,17 +20,24 @@ export class DirectoryTarget implements BackupTarget {
     this.place = resolve(directory);
   }
 
-  async write(name: string, content: AsyncIterable<Uint8Array>, { signal }: WriteOptions = {}): Promise<void> {
+  async write(name: string, content: AsyncIterable<Uint8Array>, { signal, sidecar }: WriteOptions = {}): Promise<void> {
     const [path, partial] = [this.#path(name), join(this.place, `.${name}.partial`)];
+    let described = false;
     if (await exists(path)) throw taken(path);
     const file = await this.#explain(open(partial, 'wx', 0o600));
     try {
       await writeAll(file, content, signal);
       await file.sync();
       signal?.throwIfAborted();
+      if (sidecar !== undefined) {
+        if (await exists(path)) throw taken(path);
+        described = true;
+        await this.putSidecar(sidecar());
+      }
       await publish(partial, path);
       syncDirectory(this.place);
     } catch (error) {
+      if (described) await rm(`${path}${SIDECAR_SUFFIX}`, { force: true }).catch(() => undefined);
       throw explained(error, this.place);
     } finally {
       await file.close().catch(() => undefined);
@@ -72,9 +79,10 @@ export class DirectoryTarget implements BackupTarget {
 
   async clean(): Promise<string[]> {
     const names = await this.#names();
-    const archives = new Set(names);
+    const written = names.filter((name) => PARTIAL.test(name) && isOpen(join(this.place, name)));
+    const archives = new Set([...names, ...written.map((name) => PARTIAL.exec(name)?.groups?.['name'])]);
     const stale = names.filter((name) => {
-      if (PARTIAL.test(name)) return !isOpen(join(this.place, name));
+      if (PARTIAL.test(name)) return !written.includes(name);
       const of = /^(?<archive>holdfast-\d{8}T\d{6}Z\.tar\.zst\.age)\.json(?:\.new)?$/.exec(name)?.groups?.['archive'];
       return of !== undefined && !archives.has(of);
     });
@@ -160,12 +168,20 @@ function isOpen(path: string): boolean {
     .some((pid) => descriptorsOf(pid).some((target) => target === real));
 }
 
+/** Ended meanwhile, or of another user: none. */
 function descriptorsOf(pid: string): string[] {
+  const directory = `/proc/${pid}/fd`;
+  return orElse<string[]>(() => readdirSync(directory), []).map((descriptor) =>
+    // A process sees the descriptor by which it lists its own.
+    orElse(() => readlinkSync(`${directory}/${descriptor}`), ''),
+  );
+}
+
+function orElse<T>(read: () => T, otherwise: T): T {
   try {
-    return readdirSync(`/proc/${pid}/fd`).map((descriptor) => readlinkSync(`/proc/${pid}/fd/${descriptor}`));
+    return read();
   } catch {
-    // Ended meanwhile, or of another user.
-    return [];
+    return otherwise;
   }
 }
 

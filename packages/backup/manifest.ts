@@ -36,7 +36,12 @@ export type Header = z.infer<typeof headerSchema>;
  * `vectors.copy` (key, tab, bits). `bytes`: as usual, but a value of more than LARGE_BYTES is
  * `@N`, and its bytes are the entries `large/N/...`.
  */
-export const columnSchema = z.object({ name: z.string(), kind: z.enum(['plain', 'vector', 'bytes']) });
+export const columnSchema = z.object({
+  name: z.string(),
+  kind: z.enum(['plain', 'vector', 'bytes']),
+  /** As PostgreSQL names it: `timestamp(3) with time zone`. */
+  type: z.string().optional(),
+});
 export type ArchivedColumn = z.infer<typeof columnSchema>;
 
 export const tableSchema = z.object({

@@ -5,14 +5,16 @@ import { chmod, mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { explainFileError } from '@holdfast/kit/app-error';
 import { connect, type Sql } from '@holdfast/kit/postgres';
+import { leaveRestoredNote } from '../../shared/backups/restored-note.ts';
 import { entriesOf, type ReadArchive, type ReadEntry } from './archive.ts';
 import { EntryCursor, loadDatabase } from './copy-in.ts';
-import { damaged, type DatabaseKey, type Manifest, type VerifiedArchive } from './manifest.ts';
+import { damaged, type DatabaseKey, type Manifest, rowsOf, type VerifiedArchive } from './manifest.ts';
 import type { DatabasePlace } from './tables.ts';
+import { archiveName } from './target.ts';
 
 export interface RestorePlace {
-  /** Where the files of a part go; undefined leaves them out. */
-  directoryOf: (part: string) => string | undefined;
+  /** Where the files of a part go; undefined leaves them out. Without it, only rows. */
+  directoryOf?: (part: string) => string | undefined;
   databases: readonly DatabasePlace[];
   /**
    * Brings the schema of an empty database to the migration of that number; without a number to
@@ -26,14 +28,22 @@ export interface RestoreOptions {
   /** Of this very archive (verifyArchive). Entries are compared with it again. */
   verified: VerifiedArchive;
   place: RestorePlace;
+  /** False leaves the tables of history empty. Default: true. */
+  history?: boolean | undefined;
+  /** Of the archive's file, for the audit log. Default: as it was called when it was made. */
+  name?: string | undefined;
   progress?: (phase: string) => void;
 }
+
+export type FilesOptions = Pick<RestoreOptions, 'archive' | 'verified' | 'name'> & {
+  place: Pick<RestorePlace, 'directoryOf'>;
+};
 
 const FIXED = 'interrupted: the stack was restored from a backup';
 
 /**
  * What the machine of the backup was doing must not go on here: its jobs may have been done since,
- * its alerts sent, its sessions ended.
+ * and its alerts sent.
  */
 const RESETS: Readonly<Record<DatabaseKey, readonly string[]>> = {
   core: [],
@@ -44,24 +54,17 @@ const RESETS: Readonly<Record<DatabaseKey, readonly string[]>> = {
     `UPDATE retention_run SET state = 'interrupted', finished_at = now(), error = '${FIXED}' WHERE state = 'running'`,
     `UPDATE alert SET state = 'suppressed', reason = 'the stack was restored from a backup', runner = NULL, lease_until = NULL,
       next_attempt_at = NULL WHERE state = 'pending'`,
-    'DELETE FROM session',
   ],
 };
 
 /** Resolves with what was left out. The directories and databases must be new or empty. */
 export async function restoreArchive(options: RestoreOptions): Promise<string[]> {
-  const { archive, verified, place, progress = () => undefined } = options;
+  const { archive, verified, place, history = true, progress = () => undefined } = options;
   const cursor = new EntryCursor(comparedEntries(archive, verified.manifest));
   const warnings: string[] = [];
   try {
-    progress('Restoring files');
-    for (;;) {
-      if (await cursor.isNextBelow('databases')) break;
-      const entry = await cursor.any();
-      if (entry === undefined) break;
-      if (entry.name.startsWith('files/')) await restoreFile(entry, place);
-      else await drain(entry);
-    }
+    if (place.directoryOf !== undefined) progress('Restoring files');
+    await copyFiles(cursor, place);
     for (const archived of verified.manifest.databases) {
       const database = place.databases.find(({ key }) => key === archived.key);
       if (database === undefined) {
@@ -76,7 +79,7 @@ export async function restoreArchive(options: RestoreOptions): Promise<string[]>
       try {
         await place.migrate(archived.key, sql, verified.header.schemas[archived.key] ?? undefined);
         const { entries } = verified.manifest;
-        warnings.push(...(await loadDatabase(sql, database, { archived, entries, cursor, progress })));
+        warnings.push(...(await loadDatabase(sql, database, { archived, entries, cursor, progress, history })));
         await place.migrate(archived.key, sql);
         await sql.begin(async (tx) => {
           for (const statement of RESETS[archived.key]) await tx.unsafe(statement);
@@ -86,10 +89,47 @@ export async function restoreArchive(options: RestoreOptions): Promise<string[]>
       }
     }
     for (let entry = await cursor.any(); entry !== undefined; entry = await cursor.any()) await drain(entry);
+    await leaveNote(options);
   } finally {
     await cursor.close();
   }
   return warnings;
+}
+
+/** Only the files, which come first in an archive. */
+export async function restoreFiles(options: FilesOptions): Promise<void> {
+  const { archive, verified, place } = options;
+  const cursor = new EntryCursor(comparedEntries(archive, verified.manifest));
+  try {
+    await copyFiles(cursor, place);
+    await leaveNote(options);
+  } finally {
+    await cursor.close();
+  }
+}
+
+async function copyFiles(cursor: EntryCursor, place: Pick<RestorePlace, 'directoryOf'>): Promise<void> {
+  for (;;) {
+    if (await cursor.isNextBelow('databases')) return;
+    const entry = await cursor.any();
+    if (entry === undefined) return;
+    if (entry.name.startsWith('files/')) await restoreFile(entry, place);
+    else await drain(entry);
+  }
+}
+
+async function leaveNote({ verified: { header, manifest }, place, name }: FilesOptions): Promise<void> {
+  const directory = place.directoryOf?.('management');
+  if (directory === undefined) return;
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await leaveRestoredNote(directory, {
+    archive: name ?? archiveName(new Date(header.created_at)),
+    made_at: header.created_at,
+    release: header.release,
+    history: header.history,
+    rows: rowsOf(manifest),
+    restored_at: new Date().toISOString(),
+  });
 }
 
 /** The file may have changed since it was verified, or the disk reads it differently. */
@@ -110,9 +150,9 @@ async function* compared({ name, content }: ReadEntry, sha256: string): AsyncGen
   if (hash.digest('hex') !== sha256) throw damaged(`${name} is not as it was written`);
 }
 
-async function restoreFile(entry: ReadEntry, { directoryOf }: RestorePlace): Promise<void> {
+async function restoreFile(entry: ReadEntry, { directoryOf }: FilesOptions['place']): Promise<void> {
   const [, part = '', path = ''] = /^files\/([^/]+)\/(.+)$/.exec(entry.name) ?? [];
-  const directory = path === '' ? undefined : directoryOf(part);
+  const directory = path === '' ? undefined : directoryOf?.(part);
   if (directory === undefined) return drain(entry);
   const to = join(directory, path);
   try {

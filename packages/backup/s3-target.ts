@@ -43,11 +43,12 @@ export class S3Target implements BackupTarget {
     this.place = `s3://${storage.bucket}/${this.#prefix}`.replace(/\/$/, '');
   }
 
-  async write(name: string, content: AsyncIterable<Uint8Array>, { signal }: WriteOptions = {}): Promise<void> {
+  async write(name: string, content: AsyncIterable<Uint8Array>, { signal, sidecar }: WriteOptions = {}): Promise<void> {
     const key = this.#key(name);
     if ((await this.#sizeOf(key)) !== undefined)
       throw new AppError('conflict', `${this.#url(name)} already exists. It was not changed.`);
     const uploadId = await this.#call((s3) => s3.getMultipartUploadId(key), signal);
+    let described = false;
     try {
       const parts: { partNumber: number; etag: string }[] = [];
       let bytes = 0;
@@ -57,9 +58,15 @@ export class S3Target implements BackupTarget {
         parts.push(await this.#call((s3) => s3.uploadPart(key, uploadId, part, partNumber), signal));
         bytes += part.length;
       }
+      if (sidecar !== undefined) {
+        described = true;
+        await this.putSidecar(sidecar());
+      }
       await this.#complete(key, uploadId, { parts, bytes }, signal);
     } catch (error) {
       await this.#abort(key, uploadId);
+      // Rule: a sidecar that can't be deleted now is deleted by a later run.
+      if (described) await this.#call((s3) => s3.deleteObject(`${key}${SIDECAR_SUFFIX}`)).catch(() => undefined);
       throw error;
     }
   }
@@ -97,12 +104,15 @@ export class S3Target implements BackupTarget {
   }
 
   async clean(): Promise<string[]> {
-    const stale = (await this.#uploads()).filter(
-      ({ initiated }) => Date.now() - Date.parse(initiated) >= this.#limits.staleUploadMs,
-    );
+    const uploads = await this.#uploads();
+    const stale = uploads.filter(({ initiated }) => Date.now() - Date.parse(initiated) >= this.#limits.staleUploadMs);
     for (const { key, uploadId } of stale) await this.#abort(key, uploadId);
+    const underWay = uploads.filter((upload) => !stale.includes(upload)).map(({ key }) => key);
     const objects = await this.#objects();
-    const lonely = [...objects.keys()].filter((name) => isOurSidecar(name) && !objects.has(name.slice(0, -5)));
+    const lonely = [...objects.keys()].filter(
+      (name) =>
+        isOurSidecar(name) && !objects.has(name.slice(0, -5)) && !underWay.includes(this.#prefix + name.slice(0, -5)),
+    );
     for (const name of lonely) await this.#call((s3) => s3.deleteObject(`${this.#prefix}${name}`));
     return [...stale.map(({ key }) => key.slice(this.#prefix.length)), ...lonely];
   }

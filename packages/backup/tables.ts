@@ -1,7 +1,8 @@
 // Reads what a database of ours holds: its tables, their columns and sizes, its sequences.
 
-import type { Secret } from '@holdfast/kit/secret';
+import { StackError } from '@holdfast/kit/app-error';
 import type { AnySql } from '@holdfast/kit/postgres';
+import type { Secret } from '@holdfast/kit/secret';
 import type { ArchivedColumn, ArchivedDatabase, DatabaseKey } from './manifest.ts';
 
 /** A database that is copied out or in, as the owner of its tables. */
@@ -10,6 +11,11 @@ export interface DatabasePlace {
   url: Secret;
   /** The table of its migrations, which is schema; undefined if the schema isn't ours. */
   migrations?: string;
+  /**
+   * For a schema that another product makes: a query for what it has done to it, as `mark`. All
+   * marks of a database must also be those of the rows that are loaded into it.
+   */
+  marks?: string;
 }
 
 export interface TableInfo {
@@ -27,19 +33,28 @@ export interface TableInfo {
  * Tables of history: what devices have sent, and its pictures and links. Without history their rows
  * are left out.
  */
-export const HISTORY_TABLES: Readonly<Record<DatabaseKey, readonly string[]>> = {
+const HISTORY_TABLES: Readonly<Record<DatabaseKey, readonly string[]>> = {
   core: ['cot_router', 'cot_router_chat', 'cot_image', 'cot_thumbnail', 'cot_link', 'latestcot'],
   identity: [],
   // Figures of those rows.
   state: ['retention_day'],
 };
 
+/** Who is signed in: a restored stack asks everybody again. */
+const NEVER_COPIED: Readonly<Record<DatabaseKey, readonly string[]>> = { core: [], identity: [], state: ['session'] };
+
+/** Whether a backup, a restore and a proof leave out the rows of a table. */
+export function isLeftOut(key: DatabaseKey, table: string, history: boolean): boolean {
+  return NEVER_COPIED[key].includes(table) || (!history && HISTORY_TABLES[key].includes(table));
+}
+
 /** Every ordinary table in schema public, except those of extensions and of migrations. */
 export async function readTables(sql: AnySql, migrations: string | undefined): Promise<TableInfo[]> {
   const rows = await sql<{ name: string; kind: 'r' | 'p'; columns: ArchivedColumn[]; bytes: number; heap: number }[]>`
     SELECT c.relname AS name, c.relkind AS kind, size.total::float8 AS bytes, size.heap::float8 AS heap,
       (SELECT json_agg(json_build_object('name', a.attname, 'kind',
-          CASE t.typname WHEN 'varbit' THEN 'vector' WHEN 'bytea' THEN 'bytes' ELSE 'plain' END)
+          CASE t.typname WHEN 'varbit' THEN 'vector' WHEN 'bytea' THEN 'bytes' ELSE 'plain' END,
+          'type', format_type(a.atttypid, a.atttypmod))
         ORDER BY CASE t.typname WHEN 'varbit' THEN 0 WHEN 'bytea' THEN 2 ELSE 1 END, a.attnum)
       FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '') AS columns
@@ -75,6 +90,26 @@ export async function readSequences(sql: AnySql): Promise<ArchivedDatabase['sequ
     if (row !== undefined) found.push({ name, ...row });
   }
   return found;
+}
+
+/**
+ * Throws a StackError if a database that another product fills has something that no copy of its
+ * tables holds.
+ */
+export async function refuseUncopied(sql: AnySql, key: DatabaseKey): Promise<void> {
+  const found = await sql<{ what: string }[]>`
+    SELECT 'tables in the schema ' || n.nspname AS what FROM pg_namespace n
+    WHERE n.nspname <> 'public' AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'
+      AND EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p') AND NOT EXISTS (
+        SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'))
+    UNION ALL
+    SELECT 'large objects' WHERE EXISTS (SELECT FROM pg_largeobject_metadata)
+    ORDER BY 1`;
+  if (found.length === 0) return;
+  throw new StackError(
+    `The database ${key} has ${found.map(({ what }) => what).join(', ')}, which a backup can't hold.`,
+    'remove them, or back up the volumes while the stack is stopped (docs/containers.md)',
+  );
 }
 
 /** The number of the last migration; null if the database has no table of them. */

@@ -2,6 +2,7 @@
 
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { constants, setPriority } from 'node:os';
 import { messageOf, StackError } from '@holdfast/kit/app-error';
 import { fileProblemOf } from '@holdfast/kit/files';
 import { withDatabase } from '@holdfast/kit/postgres';
@@ -10,7 +11,7 @@ import { archiveBytes, type ArchiveWriter, type EncryptionKey } from './archive.
 import { copyDatabase, type Snapshot, withSnapshots } from './copy-out.ts';
 import { copyPart, type FilePart, sizeOfParts } from './file-parts.ts';
 import { FORMAT, FORMAT_VERSION, type Header, HEADER_NAME, type Manifest, MANIFEST_NAME, rowsOf } from './manifest.ts';
-import { type DatabasePlace, HISTORY_TABLES, readSchemaNumber } from './tables.ts';
+import { type DatabasePlace, isLeftOut, readSchemaNumber } from './tables.ts';
 import { archiveName, type BackupTarget } from './target.ts';
 
 /** What a backup holds. */
@@ -53,6 +54,11 @@ export interface TakeOptions {
 
 const QUICK_MS = 10_000;
 
+/** For a program that makes backups, before anything else: what the stack does goes first. */
+export function yieldToStack(): void {
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+}
+
 /**
  * Resolves when the archive and its sidecar are stored. After a rejection nothing is left in the
  * target; an aborted signal rejects with its reason.
@@ -75,28 +81,29 @@ export async function takeBackup(options: TakeOptions): Promise<Backup> {
       yield chunk;
     }
   }
+  let backup: Backup | undefined;
+  const sidecar = (): Backup =>
+    (backup ??= {
+      name,
+      created_at: at.toISOString(),
+      seconds: Math.round((performance.now() - begun) / 100) / 10,
+      bytes,
+      sha256: hash.digest('hex'),
+      stack: source.stack,
+      release: source.release,
+      history,
+      rows: run.rows,
+      ca_fingerprint: header.ca_fingerprint,
+      requested_by: requestedBy,
+      permanent: false,
+      proof: null,
+    });
   try {
-    await target.write(name, counted(), { signal });
+    await target.write(name, counted(), { signal, sidecar });
   } finally {
     stopping.abort();
   }
-  const backup: Backup = {
-    name,
-    created_at: at.toISOString(),
-    seconds: Math.round((performance.now() - begun) / 100) / 10,
-    bytes,
-    sha256: hash.digest('hex'),
-    stack: source.stack,
-    release: source.release,
-    history,
-    rows: run.rows,
-    ca_fingerprint: header.ca_fingerprint,
-    requested_by: requestedBy,
-    permanent: false,
-    proof: null,
-  };
-  await target.putSidecar(backup);
-  return backup;
+  return sidecar();
 }
 
 async function headerOf(source: BackupSource, history: boolean, at: Date): Promise<Header> {
@@ -179,8 +186,7 @@ class Run {
     for (const { place, schema, tables } of snapshots) {
       if (schema !== this.#header.schemas[place.key])
         throw new StackError(`The database ${place.key} was upgraded meanwhile.`, 'run the backup again');
-      for (const { name, heapBytes } of tables)
-        if (history || !HISTORY_TABLES[place.key].includes(name)) this.#totalBytes += heapBytes;
+      for (const { name, heapBytes } of tables) if (!isLeftOut(place.key, name, history)) this.#totalBytes += heapBytes;
     }
     const copied: Manifest['databases'] = [];
     for (const snapshot of snapshots) {

@@ -6,6 +6,11 @@ import type { Backup } from '../../shared/backups/port.ts';
 export interface WriteOptions {
   /** Ends the write and removes what was written. */
   signal?: AbortSignal;
+  /**
+   * The facts of the archive, asked for once all of its content was read. They are stored before
+   * the archive gets its name: whenever a process dies, there is no archive without its sidecar.
+   */
+  sidecar?: () => Backup;
 }
 
 /**

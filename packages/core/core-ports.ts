@@ -4,7 +4,9 @@
 
 import type { Log } from '@holdfast/kit/log';
 import { HOUR_MS } from '@holdfast/kit/time';
-import type { Arrival, CoreFetch, LiveConnections, Revocations } from './model/parts.ts';
+import type { CoreFetch, LiveConnections, Revocations } from './model/parts.ts';
+import type { StreamArrival } from './model/stream.ts';
+import { WebSockets } from './stream/websocket.ts';
 import { Admission } from './tls/admission.ts';
 import { readServerIdentity } from './tls/server-identity.ts';
 import { CoreListener } from './tls/core-listener.ts';
@@ -25,7 +27,7 @@ export interface CorePortsOptions {
   api: CoreFetch;
   enrollment: CoreFetch;
   /** Who has come to the stream. */
-  stream: (arrival: Arrival) => void;
+  stream: (arrival: StreamArrival) => void;
   revocations: Pick<Revocations, 'isRevoked'>;
   live: LiveConnections;
   log: Log;
@@ -66,6 +68,7 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
     limits,
     ...(maxConnections === undefined ? {} : { maxConnections }),
   };
+  const webSockets = new WebSockets(options.stream);
   const listeners = [
     new HttpPort({
       ...shared,
@@ -73,6 +76,7 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
       port: ports.api,
       admission,
       fetch: options.api,
+      upgrade: (...given) => webSockets.upgrade(...given),
       limits: { requestWithinMs: UPLOAD_WITHIN_MS, ...limits },
     }),
     new HttpPort({ ...shared, name: 'enrollment', port: ports.enrollment, fetch: options.enrollment }),

@@ -1,5 +1,6 @@
 // Builds the stream and its parts: groups of people, missions, event archive and presence log.
 
+import { urlHost } from '@holdfast/kit/addresses';
 import type { Log } from '@holdfast/kit/log';
 import { CORE_VERSION } from './admin/server.ts';
 import { type PeopleGroups, rowsOf } from './groups/own-groups.ts';
@@ -12,8 +13,11 @@ import { type CotWriter, cotWriter } from './store/cot-events.ts';
 import { type ActiveGroups, type GroupStore, GroupVectors } from './store/groups.ts';
 import { lossStore } from './store/tables.ts';
 import { EventArchive } from './stream/archive.ts';
+import type { Injectors } from './stream/injectors.ts';
+import { LargeEvents } from './stream/large-events.ts';
 import { unwrittenLosses } from './stream/losses.ts';
 import { StoredPresenceLog } from './stream/presence-log.ts';
+import type { Repeater } from './stream/repeater.ts';
 import { Stream } from './stream/stream.ts';
 
 export interface StreamGroupsParts {
@@ -63,6 +67,8 @@ export interface StoredStreamOptions {
   activeGroups: ActiveGroups;
   /** SERVER_ADDRESS. */
   hostname: string;
+  /** Of 8443, as devices reach it. */
+  publicPort: number;
   /** Of `readMissionTokenKey`. */
   tokenKey: Uint8Array;
   run: RunSql;
@@ -78,8 +84,11 @@ export interface StoredStreamOptions {
 
 export interface StoredStream {
   stream: CoreStream;
+  injectors: Injectors;
+  repeater: Repeater;
   archive: Archive;
   missions: MissionParts;
+  largeEvents: LargeEvents;
   /** Ends every connection, then writes what waits for the database, for at most so long. */
   close(graceMs: number): Promise<void>;
 }
@@ -105,20 +114,25 @@ export function createStoredStream(options: StoredStreamOptions): StoredStream {
     log,
     now,
   });
-  const stream: CoreStream = new Stream({
+  const largeEvents = new LargeEvents({ apiUrl: `https://${urlHost(hostname)}:${options.publicPort}`, now });
+  const stream: Stream = new Stream({
     nodeId,
     serverVersion: CORE_VERSION,
     groups: streamGroups(options),
     archive,
     presence,
     missions: missions.posts,
+    largeEvents,
     log,
     now,
   });
   return {
     stream,
+    injectors: stream.injectors,
+    repeater: stream.repeater,
     archive,
     missions: missions.parts,
+    largeEvents,
     async close(graceMs) {
       await stream.close();
       await Promise.all([archive.close(graceMs), presence.close(graceMs)]);

@@ -1,7 +1,7 @@
 // Builds the embedded core: CA, certificates, revocations, stream and HTTP ports. Adapters, clock
 // and log are injected.
 
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Schedules } from '@holdfast/kit/cron';
 import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { CHANNEL_PREFIX } from '@holdfast/kit/names';
@@ -9,6 +9,7 @@ import { certificateBundle } from '@holdfast/pki/pkcs12';
 import { type AdminApi, createAdminApi } from './admin/app.ts';
 import { OwnProcess } from './admin/options.ts';
 import { retentionFiles } from './admin/retention-files.ts';
+import type { SecurityOptions } from './admin/security.ts';
 import { readNodeId } from './admin/server.ts';
 import { CoreCertificates, type CoreCertificatesOptions } from './core-certificates.ts';
 import { type CorePortNumbers, type CorePorts, createCorePorts } from './core-ports.ts';
@@ -21,14 +22,23 @@ import { htmlPage } from './http/answers.ts';
 import { callerOf } from './http/route.ts';
 import { readMissionTokenKey } from './missions/credentials.ts';
 import type { CoreDirectory, CoreFetch, Retention } from './model/parts.ts';
+import { DeviceProfiles } from './profiles/device-profiles.ts';
 import { InsertLatencies } from './retention/pacer.ts';
 import { retentionLog } from './retention/retention-log.ts';
 import { RetentionService } from './retention/retention-service.ts';
 import type { RunSql } from './store/certificates.ts';
-import { activeGroups, groupStore } from './store/groups.ts';
+import { cotWriter } from './store/cot-events.ts';
+import { activeGroups, groupStore, GroupVectors } from './store/groups.ts';
+import { errorLogStore } from './store/error-logs.ts';
+import { history } from './store/history.ts';
 import { clientEndpoints, coreDatabaseFacts } from './store/presence.ts';
+import { ProductFiles } from './store/products.ts';
+import { profileStore } from './store/profiles.ts';
+import { reportStore } from './store/reports.ts';
 import { resourceStore, resourceWriter } from './store/resources.ts';
+import { injectorStore, videoConnections } from './store/services.ts';
 import { eventTable } from './store/tables.ts';
+import { readServerIdentity } from './tls/server-identity.ts';
 
 export interface CoreOptions extends CoreCertificatesOptions {
   addresses: readonly string[];
@@ -54,6 +64,8 @@ export interface CoreOptions extends CoreCertificatesOptions {
   /** Of one file. Default: 400 MiB. */
   maxUploadBytes?: number;
   directory: CoreDirectory;
+  /** The LDAP server of the directory and its base, as shown to administrators. */
+  directoryPlace: SecurityOptions['directoryPlace'];
   /**
    * Puts the address of a client in place of a trusted proxy's; for 8446, which alone may stand
    * behind one.
@@ -102,6 +114,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     dataDirectory,
     nodeId,
     hostname: options.hostname,
+    publicPort: options.ports.api,
     tokenKey: readMissionTokenKey(dataDirectory),
     run,
     runEvents,
@@ -110,6 +123,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     log,
     now,
   });
+  stored.injectors.replace(await injectorStore(run).list());
   const retention = retentionFiles(dataDirectory);
   const retentionRuns = new RetentionService({
     retention,
@@ -165,6 +179,7 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
     certificates,
     bundle: certificateBundle,
     adminApi: admin,
+    profiles: new DeviceProfiles({ ...parts.people, profiles: profileStore(options.run), now }),
     attempts,
     log,
     now,
@@ -191,7 +206,7 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
 function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: EnrollmentAttempts): AdminApi {
   const { dataDirectory, run, directory, log, now, steadyMs } = options;
   const { certificates, people, nodeId, runEvents, retention, retentionRuns } = parts;
-  const { stream, archive, missions } = parts.stored;
+  const { stream, archive, missions, largeEvents, injectors, repeater } = parts.stored;
   return createAdminApi({
     ...people,
     enrollmentAttempts,
@@ -213,6 +228,27 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     retention,
     retentionRuns,
     missions,
+    history: history(runEvents),
+    profiles: profileStore(run),
+    errorLogs: errorLogStore(run),
+    reports: reportStore(run),
+    products: new ProductFiles(join(dataDirectory, 'update')),
+    security: {
+      certificateFile: basename(certificates.files.certificate),
+      caFile: basename(certificates.files.ca),
+      validityDays: options.validityDays,
+      verify: () => void readServerIdentity(certificates.files),
+    },
+    directoryPlace: options.directoryPlace,
+    trackWriter: cotWriter(options.runLong, new GroupVectors(options.runLong)),
+    archive,
+    toPlaces: (places, event) => stream.toPlaces(places, event),
+    toDevices: (devices, event) => stream.toDevices(devices, event),
+    largeEvents,
+    video: videoConnections(run),
+    injectorStore: injectorStore(run),
+    injectors,
+    repeater,
     database: coreDatabaseFacts(run, runEvents),
     ownProcess: new OwnProcess(dataDirectory),
     resources: resourceStore(run, options.runLong),

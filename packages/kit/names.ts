@@ -15,6 +15,11 @@ export const PROVIDER_ADMINS = 'authentik Admins';
 /** What names of groups that are channels begin with; devices see them without it. */
 export const CHANNEL_PREFIX = 'core_';
 
+/** The name of a channel as devices see it. */
+export function deviceGroupName(channel: string): string {
+  return channel.startsWith(CHANNEL_PREFIX) ? channel.slice(CHANNEL_PREFIX.length) : channel;
+}
+
 /** The management process at the core; its certificate is made by the core itself. */
 export const API_ACCOUNT = 'svc_api';
 /** Goes the way of a device every few minutes, to see that it is open. */

@@ -2,6 +2,8 @@
 
 declare const HOLDFAST_RELEASE: string | undefined;
 declare const HOLDFAST_THRESHOLDS: string | undefined;
+declare const HOLDFAST_REPOSITORY: string | undefined;
+declare const HOLDFAST_IMAGES: Record<string, string> | undefined;
 
 export const RELEASE = typeof HOLDFAST_RELEASE === 'string' ? HOLDFAST_RELEASE : 'development';
 
@@ -10,6 +12,17 @@ export const RELEASE = typeof HOLDFAST_RELEASE === 'string' ? HOLDFAST_RELEASE :
  * built; else empty or undefined.
  */
 export const SHIPPED_THRESHOLDS = typeof HOLDFAST_THRESHOLDS === 'string' ? HOLDFAST_THRESHOLDS : undefined;
+
+/** The foreign images that compose.yaml pins, by name, such as `caddy:2.11.3-alpine`. */
+export const IMAGES: Readonly<Record<string, string>> = typeof HOLDFAST_IMAGES === 'object' ? HOLDFAST_IMAGES : {};
+
+/** OWNER/REPOSITORY at GitHub of whoever made this build; empty or undefined if unknown. */
+export const REPOSITORY = typeof HOLDFAST_REPOSITORY === 'string' ? HOLDFAST_REPOSITORY : undefined;
+
+/** The version in the tag of an image; undefined if it has none. */
+export function imageVersion(image: string | undefined): string | undefined {
+  return /:v?(\d+(?:\.\d+)+)/.exec(image ?? '')?.[1];
+}
 
 /**
  * Which of two releases is newer: dotted numbers with an optional `v` and an optional pre-release

@@ -5,9 +5,10 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { build, type BuildOptions, type Plugin } from 'esbuild';
+import { build, type BuildOptions, type OutputFile, type Plugin } from 'esbuild';
 import { parse } from 'yaml';
 import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
+import { mapOutlines } from './outlines.ts';
 import { POSTGRES_CONNECTION, repairPostgres } from './repair-postgres.ts';
 
 type Options = BuildOptions & { write: false };
@@ -102,12 +103,27 @@ export async function buildPrograms(home: string): Promise<void> {
   }
 }
 
-/** Script and style of the pages. */
+/** Scripts and style of the pages, and the outlines of the map. */
 async function bundledPages(home: string, dist: string): Promise<Output[]> {
+  const outputFiles = await bundledForBrowsers(home, {
+    map: 'functions/pages/browser/map/map.ts',
+    pages: 'functions/pages/browser/page.ts',
+    'pages-style': 'functions/pages/style/pages.css',
+  });
+  const files = outputFiles.map(({ path, contents }) => ({
+    path: join(dist, 'pages', basename(path).replace('-style', '')),
+    contents,
+  }));
+  const outlines = new TextEncoder().encode(mapOutlines(home));
+  return [...files, { path: join(dist, 'pages', 'outlines.json'), contents: outlines }];
+}
+
+/** Paths from `home` by the name of what they become: plain scripts and styles. */
+export async function bundledForBrowsers(home: string, entryPoints: Record<string, string>): Promise<OutputFile[]> {
   const { outputFiles } = await build({
     absWorkingDir: home,
-    outdir: join(dist, 'pages'),
-    entryPoints: { pages: 'functions/pages/browser/page.ts', 'pages-style': 'functions/pages/style/pages.css' },
+    outdir: join(home, 'dist'),
+    entryPoints,
     bundle: true,
     minify: true,
     write: false,
@@ -116,14 +132,14 @@ async function bundledPages(home: string, dist: string): Promise<Output[]> {
     legalComments: 'none',
     logLevel: 'warning',
   });
-  return outputFiles.map(({ path, contents }) => ({
-    path: join(dist, 'pages', basename(path).replace('-style', '')),
-    contents,
-  }));
+  return outputFiles;
 }
 
 function sharedOptions(home: string, dist: string, pages: readonly Output[]): Options {
-  const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { version: string };
+  const { version, repository } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as {
+    version: string;
+    repository?: unknown;
+  };
   // Part of the URLs that pages load, so that browsers cache them until they change.
   const pagesHash = createHash('sha256');
   for (const { contents } of pages) pagesHash.update(contents);
@@ -137,12 +153,33 @@ function sharedOptions(home: string, dist: string, pages: readonly Output[]): Op
     loader: { '.sql': 'text' },
     define: {
       HOLDFAST_RELEASE: JSON.stringify(version),
+      HOLDFAST_REPOSITORY: JSON.stringify(githubRepository(repository)),
       HOLDFAST_PAGES: JSON.stringify(pagesHash.digest('hex').slice(0, 16)),
       HOLDFAST_THRESHOLDS: JSON.stringify(unchangedThresholds(home)),
+      HOLDFAST_IMAGES: JSON.stringify(pinnedImages(home)),
     },
     legalComments: 'none',
     logLevel: 'warning',
   };
+}
+
+/** OWNER/REPOSITORY in the `repository` of a package.json; empty if it names none at GitHub. */
+export function githubRepository(repository: unknown): string {
+  const url =
+    typeof repository === 'object' && repository !== null && 'url' in repository ? repository.url : repository;
+  const [, found = ''] =
+    /^(?:github:|(?:git\+)?(?:https|ssh):\/\/(?:git@)?github\.com\/|git@github\.com:)?([\w-][\w.-]*\/[\w.-]+?)(?:\.git)?$/.exec(
+      typeof url === 'string' ? url : '',
+    ) ?? [];
+  return found;
+}
+
+/** The images of compose.yaml: the stack in containers runs them. */
+export function pinnedImages(home: string): Record<string, string> {
+  const compose = parse(readFileSync(join(home, 'compose/compose.yaml'), 'utf8')) as {
+    'x-images': Record<string, string>;
+  };
+  return compose['x-images'];
 }
 
 /**

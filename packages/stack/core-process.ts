@@ -82,6 +82,7 @@ function coreOptions(handover: CoreHandover, url: Secret, log: JsonLog): Paramet
     schedules: cronSchedules,
     timeZone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
     directory: directoryOf(handover, log),
+    directoryPlace: { url: handover.ldap.url, base: handover.ldap.bases.core },
     behindProxies: (fetch) => behindProxies(fetch, handover.trustedProxies),
     log,
     now: () => new Date(),

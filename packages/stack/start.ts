@@ -38,8 +38,11 @@ export async function start(call: Invocation): Promise<number> {
     return 2;
   }
   // A detached supervisor is started after the restore, with the same arguments.
-  if (args.restore !== undefined && environment[DETACHED_VARIABLE] !== '1')
+  if (args.restore !== undefined && environment[DETACHED_VARIABLE] !== '1') {
     await restoreEmbedded(home, args.data, args.restore);
+    // Set by start.sh for the restore alone.
+    delete environment['MALLOC_ARENA_MAX'];
+  }
   const plan = planEmbedded(home, args, environment);
   if (Array.isArray(plan)) {
     say(

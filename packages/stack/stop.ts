@@ -83,8 +83,8 @@ async function stop(home: string, layout: Layout): Promise<number> {
       return 1;
     }
   }
-  const deadline = Date.now() + STOP_WITHIN_MS;
-  while (isAlive(supervisor) && Date.now() < deadline) await delay(50);
+  const deadline = performance.now() + STOP_WITHIN_MS;
+  while (isAlive(supervisor) && performance.now() < deadline) await delay(50);
   if (isAlive(supervisor)) {
     say(
       `The stack in ${data} (process ${supervisor.pid}) did not stop within ${STOP_WITHIN_MS / 1000} s.\n  Remedy: read ${layout.logs}/supervisor.log, then try again\n`,
@@ -132,10 +132,10 @@ function mayList(directory: string): boolean {
  * stopping.
  */
 async function supervisorOrNone(layout: Layout) {
-  const deadline = Date.now() + LOCK_WITHIN_MS;
+  const deadline = performance.now() + LOCK_WITHIN_MS;
   for (;;) {
     const supervisor = runningSupervisor(layout);
-    if (supervisor !== undefined || isFree(layout) || Date.now() > deadline) return supervisor;
+    if (supervisor !== undefined || isFree(layout) || performance.now() > deadline) return supervisor;
     await delay(100);
   }
 }

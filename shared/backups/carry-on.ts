@@ -4,11 +4,19 @@
 
 import { AppError } from '@holdfast/kit/app-error';
 import { formatBytes, formatSeconds } from '@holdfast/kit/format';
-import type { Log } from '@holdfast/kit/log';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '@holdfast/kit/time';
-import type { Audit } from '../audit/port.ts';
-import { endUnreadable, jobSubject, lastLogText, openJob, stated, textOf, timeOf } from '../jobs/ordered-jobs.ts';
-import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../jobs/port.ts';
+import {
+  changeJob,
+  endFollowed,
+  type EndState,
+  type FollowDeps,
+  type Followed,
+  isWaiting,
+  type Step,
+  waitFor,
+} from '../jobs/followed-job.ts';
+import { endUnreadable, lastLogText, openJob } from '../jobs/ordered-jobs.ts';
+import type { OpsJob, OpsJobChange } from '../jobs/port.ts';
 import {
   BACKUP_ACTIONS,
   BACKUP_JOB,
@@ -21,31 +29,19 @@ import {
 import type { Backup, BackupRun, Backups, BackupState } from './port.ts';
 import { isProven, LEVEL_WORDS } from './rules.ts';
 
-export interface CarryOnDeps {
+export interface CarryOnDeps extends FollowDeps {
   backups: Pick<Backups, 'state' | 'start' | 'prove'>;
-  opsJobs: Pick<OpsJobs, 'open' | 'change'>;
-  audit: Pick<Audit, 'conclude'>;
-  health: HealthMemory;
-  log: Log;
-  now: () => Date;
 }
 
-/** The state of the job after the step; `none`: nothing to do. */
-export type Step = 'none' | 'waits' | 'running' | 'ended';
-
-type EndState = 'succeeded' | 'failed' | 'interrupted';
-
-interface Work {
+interface Work extends Followed {
   deps: CarryOnDeps;
-  job: OpsJob;
   input: BackupJobInput;
   memory: BackupMemory | undefined;
 }
 
 const UNAVAILABLE = 'The backup service is unavailable';
 const BUSY = 'The service is busy with another run';
-/** A job whose service stays unavailable has failed. */
-const GIVEN_UP_MS = { [UNAVAILABLE]: HOUR_MS, [BUSY]: DAY_MS };
+const KIND = { name: 'backup', waits: { [UNAVAILABLE]: HOUR_MS, [BUSY]: DAY_MS }, conclusionOf };
 /** Between a backup and its proof, and between the end of a run and its record. */
 const IDLE_MS = 20 * SECOND_MS;
 
@@ -61,12 +57,13 @@ export async function carryOnBackup(deps: CarryOnDeps): Promise<Step> {
     await endUnreadable(deps, job, 'what it started is not followed');
     return 'ended';
   }
-  const work = { deps, job, ...read };
+  const { input, memory } = read;
+  const work = { deps, job, kind: KIND, action: BACKUP_ACTIONS[input.what], intent: input.intent, input, memory };
   let state: BackupState;
   try {
     state = await deps.backups.state();
   } catch (error) {
-    if (error instanceof AppError) return wait(work, UNAVAILABLE, error.message);
+    if (error instanceof AppError) return waitFor(work, UNAVAILABLE, error.message);
     throw error;
   }
   return work.memory === undefined ? begin(work, state) : follow(work, work.memory, state);
@@ -78,7 +75,7 @@ async function begin(work: Work, state: BackupState): Promise<Step> {
   const since = floored(job.createdAt);
   const { running } = state;
   if (running !== null && isOf(running, input) && running.started_at >= since) return begun(work, running);
-  if (running !== null) return wait(work, BUSY, `${running.phase}.`);
+  if (running !== null) return waitFor(work, BUSY, `${running.phase}.`);
   const made = input.what === 'backup' ? madeBy(job.actor, since, state) : undefined;
   if (made !== undefined) return follow(work, { begun_at: since, name: made.name, idle_since: null }, state);
   try {
@@ -99,7 +96,7 @@ function isOf({ kind, name }: BackupRun, input: BackupJobInput): boolean {
 
 async function begun(work: Work, run: BackupRun): Promise<Step> {
   const memory: BackupMemory = { begun_at: floored(run.started_at), name: run.name, idle_since: null };
-  await change(work, {
+  await changeJob(work, {
     state: 'running',
     startedAt: run.started_at,
     memory,
@@ -112,8 +109,8 @@ async function begun(work: Work, run: BackupRun): Promise<Step> {
 /** What the service refused for good ends the job. */
 async function refused(work: Work, error: unknown): Promise<Step> {
   if (!(error instanceof AppError)) throw error;
-  if (error.code === 'unavailable') return wait(work, UNAVAILABLE, error.message);
-  if (error.code === 'conflict') return wait(work, BUSY, error.message);
+  if (error.code === 'unavailable') return waitFor(work, UNAVAILABLE, error.message);
+  if (error.code === 'conflict') return waitFor(work, BUSY, error.message);
   return endAs(work, 'failed', { error: error.message });
 }
 
@@ -171,9 +168,9 @@ function floored(iso: string): string {
 async function tell(work: Work, memory: BackupMemory, state: BackupState, run: BackupRun): Promise<Step> {
   const { job } = work;
   const line = `${run.phase}.`;
-  const log = isWaiting(lastLogText(job)) ? ['The backup service answers again.'] : [];
+  const log = isWaiting(KIND, lastLogText(job)) ? ['The backup service answers again.'] : [];
   if (job.phase !== run.phase) log.push(line);
-  await change(work, {
+  await changeJob(work, {
     memory: { ...memory, name: memory.name ?? run.name, idle_since: null },
     ...progressOf(work, run, state.proof === 'off' || work.input.what === 'proof'),
     log,
@@ -197,7 +194,7 @@ async function idle(work: Work, memory: BackupMemory, ended: () => Promise<Step>
   const since = memory.idle_since ?? now.toISOString();
   const ms = now.getTime() - Date.parse(since);
   if (ms < 0 || ms >= IDLE_MS) return ended();
-  await change(work, { memory: { ...memory, idle_since: since } });
+  await changeJob(work, { memory: { ...memory, idle_since: since } });
   return 'running';
 }
 
@@ -214,54 +211,9 @@ async function endProven(work: Work, backup: Backup): Promise<Step> {
   return endAs(work, 'failed', { result, error: `${name} is kept, but its proof reached only ${level}: ${why}` });
 }
 
-/** Logs each reason once; the lines since the last good answer show how long it has waited. */
-async function wait(work: Work, what: keyof typeof GIVEN_UP_MS, why: string): Promise<Step> {
-  const { job, deps } = work;
-  const since = job.log[job.log.findLastIndex((line) => !isWaiting(textOf(line))) + 1];
-  const limitMs = GIVEN_UP_MS[what];
-  if (since !== undefined && deps.now().getTime() - timeOf(since).getTime() > limitMs) {
-    const hours = limitMs / HOUR_MS;
-    return endAs(work, 'failed', {
-      error: `Given up after ${hours === 1 ? 'an hour' : `${hours} hours`}. ${what}: ${why}`,
-    });
-  }
-  if (!lastLogText(job).startsWith(what)) {
-    await change(work, { log: [`${what}: ${why}`] });
-    deps.log.warn('backup.job_waits', { job: job.id, reason: why });
-  }
-  return 'waits';
-}
-
-function isWaiting(text: string): boolean {
-  return text.startsWith(UNAVAILABLE) || text.startsWith(BUSY);
-}
-
-async function endAs(work: Work, state: EndState, rest: OpsJobChange, text?: string): Promise<Step> {
+function endAs(work: Work, state: EndState, rest: OpsJobChange, text?: string): Promise<Step> {
   const { deps, job, input } = work;
-  const { error = null, result = null } = rest;
-  await deps.health.forget('backup');
-  const isEnded = await change(work, {
-    startedAt: job.startedAt ?? deps.now().toISOString(),
-    ...rest,
-    state,
-    phase: null,
-    phasePercent: null,
-    finishedAt: deps.now().toISOString(),
-    eta: null,
-    ...(state === 'succeeded' ? { progress: 1 } : {}),
-    log: [text, error].flatMap((each) => each ?? []),
-  });
-  if (!isEnded) return 'ended';
-  const { detail, ...conclusion } = conclusionOf({ state, result, error });
-  const subject = jobSubject(job, BACKUP_ACTIONS[input.what]);
-  await deps.audit.conclude(input.intent, subject, { ...conclusion, detail: detail ?? {} });
-  const fields = { job: job.id, what: input.what, state, ...detail };
-  if (state === 'succeeded') deps.log.info('backup.job', fields);
-  else deps.log.warn('backup.job', fields);
-  return 'ended';
-}
-
-function change({ deps, job }: Work, { log = [], ...rest }: OpsJobChange): Promise<boolean> {
-  const now = deps.now();
-  return deps.opsJobs.change(job.id, { ...rest, log: log.map((text) => stated(now, text)) });
+  const startedAt = job.startedAt ?? deps.now().toISOString();
+  const ending = { fields: { what: input.what }, ...(text === undefined ? {} : { text }) };
+  return endFollowed(work, state, { startedAt, ...rest, phase: null, phasePercent: null }, ending);
 }

@@ -71,11 +71,19 @@ export function keyOf(settings: Pick<Settings, 'BACKUP_RECIPIENT'>): {
   };
 }
 
-/** The command on a machine that has nothing but the archive and the key. */
-export function restoreCommand(archive: string, option: string, isEmbedded: boolean): string {
-  return isEmbedded
-    ? `./scripts/start.sh --embedded --data NEW --restore ${archive} ${option}`
-    : `./scripts/setup.sh --restore ${archive} ${option}`;
+/**
+ * The command on a machine that has nothing but the archive, the key and the archive of the TAK
+ * Server release, if it uses one.
+ */
+export function restoreCommand(
+  archive: string,
+  option: string,
+  isEmbedded: boolean,
+  release: Settings['CORE_RELEASE'],
+): string {
+  if (isEmbedded) return `./scripts/start.sh --embedded --data NEW --restore ${archive} ${option}`;
+  const ofRelease = release === undefined ? '' : `takserver-docker-${release}.zip `;
+  return `./scripts/setup.sh ${ofRelease}--restore ${archive} ${option}`;
 }
 
 export interface EmergencySheet {
@@ -127,7 +135,7 @@ export async function emergencySheet(deps: SheetDeps): Promise<EmergencySheet> {
     kind: isEmbedded ? 'embedded' : 'containers',
     place: settings.BACKUP_TARGET ?? null,
     key,
-    restore: restoreCommand(proven?.name ?? 'FILE', option, isEmbedded),
+    restore: restoreCommand(proven?.name ?? 'FILE', option, isEmbedded, settings.CORE_RELEASE),
     ca_fingerprint: formatFingerprint(authority?.fingerprint ?? view?.backups[0]?.ca_fingerprint),
     last_proven:
       proven === undefined

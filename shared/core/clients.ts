@@ -2,12 +2,12 @@
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
-import { CHANNEL_PREFIX } from '@holdfast/kit/names';
+import { deviceGroupName } from '@holdfast/kit/names';
 import { coreDate, quoted } from './answers.ts';
 import type { Core, CoreClient, CoreNotices } from './port.ts';
 import { type CoreCalls, type CorePort, WITHIN_MS } from './request.ts';
 
-const ALL = '/Marti/api/subscriptions/all';
+export const ALL_CLIENTS = '/Marti/api/subscriptions/all';
 const ENDPOINTS = '/Marti/api/clientEndPoints';
 const TRIES = 10;
 
@@ -16,39 +16,45 @@ const text = z
   .nullish()
   .transform((value) => value ?? '');
 
-const subscription = z
-  .object({
-    clientUid: text,
-    subscriptionUid: text,
-    callsign: text,
-    username: text,
-    groups: z.array(z.object({ name: z.string() })).nullish(),
-    team: text,
-    role: text,
-    takClient: text,
-    takVersion: text,
-    ipAddress: text,
-    lastReportMilliseconds: z.number().nullish(),
-  })
-  .transform((read): CoreClient => ({
+/** A client on the stream as the core lists it. */
+export const subscriptionShape = z.object({
+  clientUid: text,
+  subscriptionUid: text,
+  callsign: text,
+  username: text,
+  groups: z.array(z.object({ name: z.string() })).nullish(),
+  team: text,
+  role: text,
+  takClient: text,
+  takVersion: text,
+  ipAddress: text,
+  lastReportMilliseconds: z.number().nullish(),
+  framing: z.enum(['xml', 'protobuf']).nullish().catch(null),
+});
+
+export function toClient(read: z.infer<typeof subscriptionShape>): CoreClient {
+  return {
     uid: read.clientUid,
     connection: read.subscriptionUid,
     callsign: read.callsign,
     username: read.username,
-    groups: [...new Set((read.groups ?? []).map(({ name }) => toGroupView(name)))],
+    groups: [...new Set((read.groups ?? []).map(({ name }) => deviceGroupName(name)))],
     team: read.team,
     role: read.role,
     device: `${read.takClient} ${read.takVersion}`.trim(),
     // A release writes a space before it.
     address: read.ipAddress.trim(),
+    framing: read.framing ?? null,
     since: null,
     lastReport: timeOf(read.lastReportMilliseconds),
-  }));
+  };
+}
 
+const subscription = subscriptionShape.transform(toClient);
 const endpoint = z.object({ uid: text, username: text, lastEventTime: text, lastStatus: text });
 
 export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect' | 'endConnection'> {
-  const list = (calls: CoreCalls): Promise<CoreClient[]> => calls.data(ALL, z.array(subscription));
+  const list = (calls: CoreCalls): Promise<CoreClient[]> => calls.data(ALL_CLIENTS, z.array(subscription));
 
   /** Connection times by `uid` and name. */
   async function beginnings(calls: CoreCalls): Promise<Map<string, string>> {
@@ -116,10 +122,6 @@ export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'
 }
 
 const keyOf = (uid: string, username: string): string => `${uid}\n${username}`;
-
-function toGroupView(name: string): string {
-  return name.startsWith(CHANNEL_PREFIX) ? name.slice(CHANNEL_PREFIX.length) : name;
-}
 
 /** Before the first report a release returns 0. */
 function timeOf(given: number | null | undefined): string | null {

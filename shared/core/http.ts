@@ -171,6 +171,8 @@ export interface HttpCore extends Core {
   /** On the same connections. */
   retention: CoreRetention;
   notices: CoreNotices;
+  /** For the parts that have a file of their own. */
+  port: CorePort;
   /** Closes the pooled connections. */
   close(): Promise<void>;
 }
@@ -200,6 +202,7 @@ export function httpCore({ url, dataDir }: HttpCoreOptions): HttpCore {
     ...coreStatus(port),
     retention: new HttpCoreRetention(port),
     notices: coreNotices(port),
+    port,
     close: () => port.connections.close(),
   };
 }

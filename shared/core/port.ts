@@ -36,6 +36,8 @@ export interface CoreClient {
   /** Program and version, as the device reports. */
   device: string;
   address: string;
+  /** In which it gets events; null when the core does not report it, as a release. */
+  framing: 'xml' | 'protobuf' | null;
   /** ISO 8601; null when the core does not report it. */
   since: string | null;
   lastReport: string | null;

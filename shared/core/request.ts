@@ -3,7 +3,9 @@
 // remedy.
 
 import { STATUS_CODES } from 'node:http';
+import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
 import { failureWords, foreignWords } from '@holdfast/kit/text';
@@ -35,7 +37,7 @@ export interface CorePortOptions extends Omit<ConnectionsOptions, 'origin'> {
 export interface Question {
   query?: Record<string, string>;
   headers?: Record<string, string>;
-  body?: string;
+  body?: string | Readable;
   /** Maximum size of the response; default: 16 MB. */
   maxBytes?: number;
   /** Text that must not be quoted. */
@@ -174,13 +176,35 @@ export class CoreCalls {
     }
   }
 
+  /**
+   * Hands the body of a 200 over as it comes, of any size; rejects as `failure` for another status,
+   * and when the body ends early.
+   */
+  async stream<T>(path: string, use: (body: AsyncIterable<Uint8Array>) => Promise<T>): Promise<T> {
+    const port = this.#port;
+    const what = `GET ${foreignWords(path, [])}`;
+    try {
+      const response = await this.#send(await port.connections.current(), 'GET', path, {});
+      if (response.statusCode === 200) return await use(response.body);
+      throw port.failure(what, await readAnswer(response, MAX_BYTES));
+    } catch (error) {
+      throw port.thrown(error, what, []);
+    }
+  }
+
   async #once(kept: Connections, method: string, path: string, question: Question): Promise<Answer> {
-    const { query = {}, headers = {}, body, maxBytes = MAX_BYTES } = question;
-    const { base, connections } = this.#port;
+    const answer = await readAnswer(await this.#send(kept, method, path, question), question.maxBytes ?? MAX_BYTES);
+    // Only with a client certificate: password sessions are not kept.
+    if (this.#port.connections.bundle !== undefined) kept.cookie = answer.cookie ?? kept.cookie;
+    return answer;
+  }
+
+  #send(kept: Connections, method: string, path: string, question: Question): Promise<Dispatcher.ResponseData> {
+    const { query = {}, headers = {}, body } = question;
     const given = new URLSearchParams(query).toString();
-    const response = await kept.request.call(kept.pool, {
+    return kept.request.call(kept.pool, {
       method,
-      path: `${base.pathname.replace(/\/+$/, '')}${path}${given === '' ? '' : `?${given}`}`,
+      path: `${this.#port.base.pathname.replace(/\/+$/, '')}${path}${given === '' ? '' : `?${given}`}`,
       headers: {
         accept: 'application/json',
         ...(kept.cookie === undefined ? {} : { cookie: kept.cookie }),
@@ -191,10 +215,6 @@ export class CoreCalls {
       headersTimeout: this.#limitMs,
       bodyTimeout: this.#limitMs,
     });
-    const answer = await readAnswer(response, maxBytes);
-    // Only with a client certificate: password sessions are not kept.
-    if (connections.bundle !== undefined) kept.cookie = answer.cookie ?? kept.cookie;
-    return answer;
   }
 
   /**

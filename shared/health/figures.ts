@@ -33,6 +33,9 @@ const IDENTIFYING: readonly string[] = [
   'id',
 ];
 
+/** The end of the help of each of these metrics, after the member. */
+export const OF_HEALTH = ' in /api/health';
+
 /** Words that are units, with the base unit and its factor. */
 const UNITS: Readonly<Record<string, readonly [base: string, one: number]>> = {
   bytes: ['bytes', 1],
@@ -77,7 +80,7 @@ export function healthFigures(modules: readonly ModuleData[]): SimpleFamily[] {
   function keep({ labels, key, member, path }: Place, { name, unit, value }: Figure): void {
     const own = seen.has(name + key) ? { ...labels, member: path } : labels;
     seen.add(name + key);
-    const family = families.get(name) ?? { name, type: 'gauge', unit, help: `${member} in /api/health`, samples: [] };
+    const family = families.get(name) ?? { name, type: 'gauge', unit, help: `${member}${OF_HEALTH}`, samples: [] };
     families.set(name, family);
     family.samples.push({ labels: own, value });
   }

@@ -34,7 +34,7 @@ export async function collectMetrics(deps: MetricsDeps): Promise<MetricFamily[]>
     {
       type: 'info',
       name: 'holdfast_build',
-      help: 'The running release',
+      help: 'The running release; always 1',
       samples: [{ labels: { version: deps.release } }],
     },
     ...healthFamilies(JSON.parse(health.body) as Health, deps.thresholds),
@@ -58,7 +58,7 @@ function healthFamilies({ status, modules }: Health, thresholds: Thresholds): Me
     ),
     gauge(
       'holdfast_health_updated_timestamp_seconds',
-      'When each health module was measured last',
+      'When each health module was measured last; absent before the first time',
       each((name) => secondsOf(modules[name]?.updated_at ?? null)),
     ),
     gauge(
@@ -77,12 +77,12 @@ function jobFamilies(jobs: readonly JobFigures[]): MetricFamily[] {
   return [
     counter(
       'holdfast_job_runs',
-      'Runs of each job in this process, including failed ones',
+      'Runs of each job in this process, including failed ones; each process counts its own',
       each(({ runs }) => runs),
     ),
     counter(
       'holdfast_job_failures',
-      'Runs of each job that failed',
+      'Runs of each job in this process that failed',
       each(({ failures }) => failures),
     ),
     gauge(
@@ -97,22 +97,22 @@ function jobFamilies(jobs: readonly JobFigures[]): MetricFamily[] {
     ),
     gauge(
       'holdfast_job_last_seen_timestamp_seconds',
-      'When each job last ended, or was last seen done or running elsewhere',
+      'When each job last ended here, or was last seen done or running elsewhere; absent before that',
       each(({ lastSeenMs }) => seconds(lastSeenMs)),
     ),
     gauge(
       'holdfast_job_last_run_timestamp_seconds',
-      'When the last run of each job ended',
+      'When the last run of each job in this process ended',
       each(({ lastEndedMs }) => seconds(lastEndedMs)),
     ),
     gauge(
       'holdfast_job_last_success_timestamp_seconds',
-      'When the last run of each job that succeeded ended',
+      'When the last run of each job in this process that succeeded ended',
       each(({ lastSucceededMs }) => seconds(lastSucceededMs)),
     ),
     gauge(
       'holdfast_job_last_duration_seconds',
-      'How long the last run of each job took',
+      'How long the last run of each job in this process took',
       each(({ lastSeconds }) => lastSeconds),
     ),
   ];
@@ -122,7 +122,7 @@ function requestFamilies({ answered, limits, counts, sumSeconds }: RequestFigure
   return [
     counter(
       'holdfast_http_requests',
-      'HTTP requests answered, by method and status',
+      'HTTP requests answered, by method and status; an uncommon method is other',
       answered.map(({ method, status, count }) => ({ labels: { method, status }, value: count })),
     ),
     {
@@ -146,7 +146,11 @@ function processFamilies(of: ProcessFigures): MetricFamily[] {
     gauge('nodejs_heap_size_used_bytes', 'JavaScript heap in use', one(of.heapUsedBytes)),
     gauge('nodejs_heap_size_total_bytes', 'JavaScript heap reserved', one(of.heapTotalBytes)),
     gauge('nodejs_eventloop_lag_seconds', 'Current delay of the event loop', one(of.loopLagSeconds)),
-    counter('nodejs_eventloop_active_seconds', 'Time the event loop was active', one(of.loopActiveSeconds)),
+    counter(
+      'nodejs_eventloop_active_seconds',
+      'Time the event loop was active: its load is this, divided by active plus idle',
+      one(of.loopActiveSeconds),
+    ),
     counter('nodejs_eventloop_idle_seconds', 'Time the event loop was idle', one(of.loopIdleSeconds)),
   ];
 }

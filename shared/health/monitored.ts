@@ -9,7 +9,7 @@ import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/po
 import type { Core, CoreFiles, CoreRetention } from '../core/port.ts';
 import type { GrowthHistory, GrowthFacts, State } from '../database/port.ts';
 import type { CertificateStore } from '../devices/port.ts';
-import type { ClockSource, MachinePorts, ReleaseFeed, TlsEndpoint } from '../host/port.ts';
+import type { ClockSource, MachinePorts, ReleaseFeed, ReleaseSource, TlsEndpoint } from '../host/port.ts';
 import type { Identity } from '../identity/port.ts';
 import type { JobRuns } from '../jobs/port.ts';
 import type { RetentionHistory, RetentionFacts, RetentionFiles, WantedRetention } from '../retention/port.ts';
@@ -53,11 +53,14 @@ export interface WantedBackups {
 /** A program of the stack whose releases are watched. */
 export interface Part {
   name: string;
-  /** The name in the release feed. */
-  product: string;
+  source: ReleaseSource;
   version: () => Promise<string>;
-  /** How many leading numbers of the version form its cycle: one for `16.14`. */
+  /** How many leading numbers of a release must be those of ours: one for `16.14`, none for any. */
   cycleParts: number;
+  /** The URL of release notes, where the list has none. */
+  notes?: (version: string) => string;
+  /** Its releases need not be listed: then nothing is reported. */
+  mayBeUnlisted?: boolean;
 }
 
 export interface Monitored extends MachinePorts {

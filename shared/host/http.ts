@@ -3,38 +3,76 @@
 import { z } from 'zod';
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
 import { readBodyText } from '@holdfast/kit/body';
-import type { ClockSource, ReleaseFeed } from './port.ts';
+import type { ClockSource, Release, ReleaseFeed, ReleaseSource } from './port.ts';
 
 const WITHIN_MS = 5_000;
-const MAX_BYTES = 1_000_000;
+/** GitHub's lists hold the notes of thirty releases. */
+const MAX_BYTES = 4_000_000;
 /** A server answered, but its answer can't be trusted or used. */
 const REACHED = /CERT|TLS|SSL|SIGNED|SIGNATURE|^HPE_|REDIRECT/;
 
-/**
- * Reads newer releases from endoflife.date: GET {url}/{product}.json returns a list of cycles with
- * the latest release of each. `fetch` is the platform's.
- */
-export function releaseFeed(url: string, fetch: typeof globalThis.fetch): ReleaseFeed {
-  const cycles = z.array(z.object({ cycle: z.coerce.string(), latest: z.string().optional() }));
-  const { host } = new URL(url);
+const dateSchema = z.coerce
+  .date()
+  .nullish()
+  .transform((date) => date ?? undefined)
+  .catch(undefined);
+const cyclesSchema = z.array(z.object({ latest: z.string().optional(), latestReleaseDate: dateSchema }));
+const githubSchema = z.array(
+  z.object({
+    tag_name: z.string(),
+    draft: z.boolean().default(false),
+    prerelease: z.boolean().default(false),
+    published_at: dateSchema,
+  }),
+);
 
-  async function newest(product: string, cycle: string): Promise<string | undefined> {
-    const answer = await reach(`${url.replace(/\/$/, '')}/${encodeURIComponent(product)}.json`);
-    if (answer.status === 404) return undefined;
-    const read = cycles.safeParse(parsed(answer.text));
-    if (answer.status !== 200 || !read.success)
-      throw new AppError(
-        'upstream',
-        `${host} answered with status ${answer.status} instead of a list of releases. Check UPDATES_URL.`,
+export interface ReleaseFeedOptions {
+  /** endoflife.date, or a mirror: GET {url}/{product}.json lists cycles with their latest. */
+  endoflifeUrl: string;
+  /** GitHub's API, or a mirror: GET {url}/repos/{owner}/{repository}/releases. */
+  githubUrl: string;
+  /** The platform's. */
+  fetch: typeof globalThis.fetch;
+}
+
+/** Reads newer releases. The requests name no installation and no version. */
+export function releaseFeed({ endoflifeUrl, githubUrl, fetch }: ReleaseFeedOptions): ReleaseFeed {
+  async function releases({ at, product }: ReleaseSource): Promise<Release[]> {
+    if (at === 'endoflife') {
+      const listed = await read(endoflifeUrl, `${encodeURIComponent(product)}.json`, cyclesSchema, 'UPDATES_URL');
+      return listed.flatMap(({ latest, latestReleaseDate }) =>
+        latest === undefined ? [] : [{ version: latest, releasedAt: latestReleaseDate, notes: undefined }],
       );
-    return read.data.find((each) => each.cycle === cycle)?.latest;
+    }
+    const listed = await read(githubUrl, `repos/${product}/releases`, githubSchema, 'UPDATES_GITHUB_URL');
+    return listed
+      .filter(({ draft, prerelease }) => !draft && !prerelease)
+      .map(({ tag_name: tag, published_at: releasedAt }) => ({
+        // `version/2026.8.3` of authentik, `v2.11.3` of Caddy.
+        version: tag.replace(/^.*\//, '').replace(/^v(?=\d)/, ''),
+        releasedAt,
+        notes: `https://github.com/${product}/releases/tag/${encodeURIComponent(tag)}`,
+      }));
   }
 
-  async function reach(address: string): Promise<{ status: number; text: string | undefined }> {
+  async function read<T>(url: string, path: string, schema: z.ZodType<T[]>, setting: string): Promise<T[]> {
+    const { host } = new URL(url);
+    const answer = await reach(host, `${url.replace(/\/$/, '')}/${path}`);
+    if (answer.status === 404) return [];
+    const listed = schema.safeParse(parsed(answer.text));
+    if (answer.status === 200 && listed.success) return listed.data;
+    throw new AppError(
+      'upstream',
+      `${host} answered with status ${answer.status} instead of a list of releases. Check ${setting}.`,
+    );
+  }
+
+  async function reach(host: string, address: string): Promise<{ status: number; text: string | undefined }> {
     try {
       const response = await fetch(address, {
         signal: AbortSignal.timeout(WITHIN_MS),
-        headers: { accept: 'application/json' },
+        // GitHub refuses requests without a name.
+        headers: { accept: 'application/json', 'user-agent': 'holdfast' },
       });
       return { status: response.status, text: await textOf(response) };
     } catch (error) {
@@ -44,7 +82,7 @@ export function releaseFeed(url: string, fetch: typeof globalThis.fetch): Releas
     }
   }
 
-  return { newest };
+  return { releases };
 }
 
 /** Undefined when it is longer than any list of releases. */

@@ -144,26 +144,49 @@ async function lastLines(path: string, lines: number): Promise<string[]> {
 
 const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
 };
+const DOCUMENT = /^docs\/([a-z0-9][\w-]*\.[a-z]+)$/;
+
+/** Where assets are: each directory with its files, and the directory of the documents. */
+export interface AssetPlaces {
+  files: Readonly<Record<string, readonly string[]>>;
+  docs: string;
+}
 
 /**
- * Assets from directories of the release, read once and cached; `directories` maps each name to its
- * directory. Callers name only shipped files, but a path is refused all the same.
+ * Assets from directories of the release. Files of pages are read once and cached. `docs/NAME` is
+ * any file of the documents. Callers name only shipped files, but a path is refused all the same.
  */
-export function assetDirectory(directories: Readonly<Record<string, readonly string[]>>): Assets {
+export function assetDirectory({ files, docs }: AssetPlaces): Assets {
   const kept = new Map<string, Asset>();
 
   async function read(name: string): Promise<Asset | undefined> {
     const known = kept.get(name);
     if (known !== undefined) return known;
     const contentType = TYPES[extname(name)];
-    const [directory] = Object.entries(directories).find(([, names]) => names.includes(name)) ?? [];
-    if (contentType === undefined || directory === undefined) return undefined;
+    if (contentType === undefined) return undefined;
+    const [, document] = DOCUMENT.exec(name) ?? [];
+    if (document !== undefined) return readDocument(join(docs, document), contentType);
+    const [directory] = Object.entries(files).find(([, names]) => names.includes(name)) ?? [];
+    if (directory === undefined) return undefined;
     const asset = { body: new Uint8Array(await readFile(join(directory, name))), contentType };
     kept.set(name, asset);
     return asset;
   }
 
   return { read };
+}
+
+async function readDocument(path: string, contentType: string): Promise<Asset | undefined> {
+  try {
+    return { body: new Uint8Array(await readFile(path)), contentType };
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
 }

@@ -160,8 +160,8 @@ export interface TlsEndpoints {
 }
 
 /**
- * Static files that ship with Holdfast (scripts and style sheets of its pages); nothing is fetched
- * from elsewhere.
+ * Static files that ship with Holdfast: documents, scripts and style sheets. Nothing is
+ * fetched from elsewhere.
  */
 export interface Asset {
   body: Uint8Array<ArrayBuffer>;
@@ -169,18 +169,33 @@ export interface Asset {
 }
 
 export interface Assets {
-  /** The asset of that plain name (`swagger-ui.css`), or undefined when none ships under it. */
+  /** The asset of that plain name (`swagger-ui.css`, `docs/index.html`), or undefined. */
   read(name: string): Promise<Asset | undefined>;
 }
 
-/** The feed of newer releases of the services. */
+/** Where the releases of a product are listed. */
+export interface ReleaseSource {
+  at: 'endoflife' | 'github';
+  /** `postgresql` at endoflife.date, `caddyserver/caddy` at GitHub. */
+  product: string;
+}
+
+export interface Release {
+  version: string;
+  /** When it was released; undefined if the list does not say. */
+  releasedAt: Date | undefined;
+  /** The URL of its release notes; undefined if the list does not say. */
+  notes: string | undefined;
+}
+
+/** The lists of releases of the parts of the stack. */
 export interface ReleaseFeed {
   /**
-   * The newest release of a product within a cycle (`postgresql`, `16`); undefined when the feed
-   * does not know it. Throws an AppError: `unavailable` without network, `upstream` when the feed
-   * sends an invalid response.
+   * Every listed release, in any order, without pre-releases; none if the list does not know the
+   * product. Throws an AppError: `unavailable` without network, `upstream` when the list can't be
+   * read.
    */
-  newest(product: string, cycle: string): Promise<string | undefined>;
+  releases(source: ReleaseSource): Promise<Release[]>;
 }
 
 /** What upgrade.sh keeps of the last upgrade, in DATA_DIR. */

@@ -16,6 +16,7 @@ const OWN_FETCH_SITES = new Set(['same-origin', 'none']);
 /** What a body may be: of the API, or of a form on a page. */
 export type Bodies = 'json' | 'form';
 
+const UPLOAD = 'multipart/form-data';
 const TYPES: Record<Bodies, string> = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
 
 /**
@@ -33,6 +34,22 @@ export function csrfGuard(
       refuseForeign(c);
       if (await checkBody(c, type)) await afterBody(c);
     }
+    await next();
+  };
+}
+
+/**
+ * The same for a form with a file: the body is not read here, and is handed on as it comes. Its
+ * reader limits its size, and sees it break off if `afterBody` rejects.
+ */
+export function uploadGuard(afterBody: (c: Context<AppEnv>) => Promise<void>): MiddlewareHandler<AppEnv> {
+  return async function guardUpload(c, next) {
+    refuseForeign(c);
+    requireType(c, UPLOAD);
+    const { body } = c.req.raw;
+    if (body === null) throw new AppError('malformed', 'The request has no body.');
+    const checked = body.pipeThrough(new TransformStream<Uint8Array, Uint8Array>({ flush: () => afterBody(c) }));
+    c.req.raw = new Request(c.req.raw, { method: 'POST', body: checked, duplex: 'half' });
     await next();
   };
 }

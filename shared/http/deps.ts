@@ -9,8 +9,11 @@ import type { Addresses } from '../alerts/transports.ts';
 import type { AlertPorts } from '../alerts/port.ts';
 import type { AuditPorts } from '../audit/port.ts';
 import type { BackupPorts } from '../backups/port.ts';
+import type { CoreContentPorts } from '../core/contents/port.ts';
 import type { CoreDevicePorts } from '../core/devices/port.ts';
+import type { CoreMissionPorts } from '../core/missions/port.ts';
 import type { CorePorts } from '../core/port.ts';
+import type { CoreTrackPorts } from '../core/tracks/port.ts';
 import type { DatabasePorts } from '../database/port.ts';
 import type { DevicePorts } from '../devices/port.ts';
 import type { Monitored } from '../health/monitored.ts';
@@ -30,8 +33,11 @@ export interface Deps
     AlertPorts,
     AuditPorts,
     BackupPorts,
+    CoreContentPorts,
     CoreDevicePorts,
+    CoreMissionPorts,
     CorePorts,
+    CoreTrackPorts,
     DatabasePorts,
     DevicePorts,
     HealthPorts,

@@ -17,7 +17,8 @@ export const SCRIPT_PATH = '/sign-in/page.js';
 declare const HOLDFAST_PAGES: string | undefined;
 export const PAGES_VERSION = typeof HOLDFAST_PAGES === 'string' ? HOLDFAST_PAGES : 'source';
 
-const POLICY = [
+/** The content security policy of every page. */
+export const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -39,6 +40,8 @@ interface Document {
   content: Child;
   /** The class of the body: how wide it is, and what stands around the page. */
   kind: string;
+  /** The origin of images that are not ours. */
+  imagesFrom?: string | undefined;
 }
 
 /**
@@ -48,7 +51,7 @@ interface Document {
  */
 export async function sendDocument(
   c: Context<AppEnv>,
-  { title, content, kind }: Document,
+  { title, content, kind, imagesFrom }: Document,
   status: ContentfulStatusCode = 200,
 ): Promise<Response> {
   const document = (
@@ -67,7 +70,10 @@ export async function sendDocument(
   );
   // Devices and outside systems name themselves: none of them turns a sentence around.
   const text = withoutDisguise(String(await html`<!doctype html>${document}`));
-  c.header('Content-Security-Policy', POLICY);
+  c.header(
+    'Content-Security-Policy',
+    imagesFrom === undefined ? PAGE_POLICY : PAGE_POLICY.replace('img-src', `img-src ${imagesFrom}`),
+  );
   c.header('X-Content-Type-Options', 'nosniff');
   c.header('Referrer-Policy', 'same-origin');
   c.header('Cache-Control', 'no-store');

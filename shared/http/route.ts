@@ -32,7 +32,7 @@ interface RouteOptions {
 
 /**
  * A route of the API with its access, its security and every error that it can answer. `demand` is
- * no part of its document.
+ * no part of its document, which names the access as `x-access`.
  */
 export function apiRoute<const R extends RouteConfig>(
   config: R,
@@ -50,6 +50,7 @@ export function apiRoute<const R extends RouteConfig>(
   );
   const route = {
     ...config,
+    'x-access': access,
     ...(access === 'open'
       ? { security: [] }
       : { security: [{ basic: [] }, { session: [] }, { bearer: [] }], middleware: [requireAccess(demand)] }),

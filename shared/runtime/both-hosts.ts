@@ -4,10 +4,12 @@
 import { AppError } from '@holdfast/kit/app-error';
 import { cronSchedules } from '@holdfast/kit/cron';
 import type { RunSql } from '@holdfast/kit/kept-database';
-import { RELEASE } from '@holdfast/kit/release';
+import { RELEASE, REPOSITORY } from '@holdfast/kit/release';
 import { addressesOf, transportsOf, placeOf, recipientsOf, type SmtpFactory } from '../alerts/transports.ts';
 import { HttpBackups } from '../backups/http.ts';
 import type { Backups } from '../backups/port.ts';
+import type { VideoRelay } from '../core/contents/port.ts';
+import { videoRelay } from '../core/contents/relay.ts';
 import { type CoreConnections, coreDatabase } from '../core/database/database.ts';
 import type { CoreDatabase } from '../core/database/port.ts';
 import { growthFacts } from '../database/growth/facts.ts';
@@ -16,11 +18,11 @@ import { stateDatabase } from '../database/state-database.ts';
 import { vacuumFacts } from '../database/vacuum/facts.ts';
 import { certificateStoreTable } from '../devices/certificates/records.ts';
 import { enrollmentTokenTable } from '../devices/enrollment/token-table.ts';
-import type { Part } from '../health/monitored.ts';
+import { partsOf } from '../health/parts.ts';
 import { healthTrendTable } from '../health/trend-table.ts';
 import { wantedOf } from '../health/wanted.ts';
 import { httpClock, releaseFeed } from '../host/http.ts';
-import type { ClockSource } from '../host/port.ts';
+import type { ClockSource, ReleaseFeed } from '../host/port.ts';
 import { httpIdentity } from '../identity/authentik/http.ts';
 import type { Exclusive, Identity } from '../identity/port.ts';
 import { jobRunTable, opsJobTable } from '../jobs/tables.ts';
@@ -104,6 +106,7 @@ export function sharedDeps(facts: HostFacts) {
     thresholds,
     jobRuns,
     backups,
+    videoRelay: relayOf(settings),
     certificateStore,
     enrollmentTokens: enrollmentTokenTable(state),
     ...retention,
@@ -127,11 +130,22 @@ export function sharedDeps(facts: HostFacts) {
       ...retention,
       ...growth,
       clocks: clocksOf(database, settings.IDENTITY_URL),
-      parts: partsOf(database, nodeVersion),
+      parts: partsOf({
+        mode,
+        repository: settings.UPDATES_REPOSITORY ?? (REPOSITORY || undefined),
+        coreRelease: settings.CORE_RELEASE,
+        databaseVersion: () => database.version(),
+        identityVersion: () => identity.version(),
+        nodeVersion,
+      }),
       recipients: recipientsOf(notify),
-      releases: settings.UPDATES_URL === 'off' ? undefined : releaseFeed(settings.UPDATES_URL, fetch),
+      releases: releasesOf(settings),
     },
   };
+}
+
+function relayOf({ RELAY_API_URL: url }: Settings): VideoRelay | undefined {
+  return url === undefined ? undefined : videoRelay(url, fetch);
 }
 
 function clocksOf(core: CoreDatabase, identityUrl: string | undefined): ClockSource[] {
@@ -139,12 +153,9 @@ function clocksOf(core: CoreDatabase, identityUrl: string | undefined): ClockSou
   return identityUrl === undefined ? [database] : [database, httpClock('identity provider', identityUrl, fetch)];
 }
 
-/** The programs whose releases are watched, by their names at endoflife.date. */
-function partsOf(core: CoreDatabase, nodeVersion: string): Part[] {
-  return [
-    { name: 'PostgreSQL', product: 'postgresql', version: () => core.version(), cycleParts: 1 },
-    { name: 'Node.js', product: 'nodejs', version: async () => nodeVersion, cycleParts: 1 },
-  ];
+/** Undefined if the check is off. */
+function releasesOf({ UPDATES_URL: endoflifeUrl, UPDATES_GITHUB_URL: githubUrl }: Settings): ReleaseFeed | undefined {
+  return endoflifeUrl === 'off' ? undefined : releaseFeed({ endoflifeUrl, githubUrl, fetch });
 }
 
 /** The identity provider, where the settings place it. */

@@ -4,12 +4,19 @@
 import { join } from 'node:path';
 import { basesOf, type Directory, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import type { Log } from '@holdfast/kit/log';
+import { HttpCoreContents } from '../core/contents/contents.ts';
+import type { CoreContentPorts } from '../core/contents/port.ts';
 import { TlsCoreDevices } from '../core/devices/devices.ts';
 import { HttpEnrollment } from '../core/devices/enrollment.ts';
 import type { ClientKeys, CoreDevicePorts, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
 import { coreAuthorityFiles } from '../core/files.ts';
 import { httpCore } from '../core/http.ts';
+import { MissionArchiveFiles } from '../core/missions/archives.ts';
+import { HttpCoreMissions } from '../core/missions/missions.ts';
+import type { CoreMissionPorts } from '../core/missions/port.ts';
 import type { CorePorts } from '../core/port.ts';
+import type { CoreTrackPorts } from '../core/tracks/port.ts';
+import { HttpCoreTracks } from '../core/tracks/tracks.ts';
 import { pkcs12Bundles } from '../devices/certificates/bundles.ts';
 import { clientKeyFiles } from '../devices/certificates/client-keys.ts';
 import type { DevicePorts } from '../devices/port.ts';
@@ -21,6 +28,9 @@ import { LdapDirectory } from '../sign-in/ldap/directory.ts';
 import { unplaced } from './both-hosts.ts';
 
 type CoreParts = CorePorts &
+  CoreMissionPorts &
+  CoreTrackPorts &
+  Pick<CoreContentPorts, 'coreContents'> &
   CoreDevicePorts &
   Pick<DevicePorts, 'adminGrants' | 'bundles'> &
   Pick<RetentionPorts, 'retentionFiles'>;
@@ -62,19 +72,43 @@ function devicesOf(
   return new TlsCoreDevices({ apiUrl, streamingUrl, caFile: join(data, 'certs/files/ca.pem'), clientKeys });
 }
 
-function coreOf({
-  CORE_API_URL: url,
-  CORE_DATA_DIR: dataDir,
-}: Settings): Pick<CoreParts, 'core' | 'coreRetention' | 'coreNotices'> {
+type OfApi = Pick<
+  CoreParts,
+  'core' | 'coreContents' | 'coreRetention' | 'coreNotices' | keyof (CoreMissionPorts & CoreTrackPorts)
+>;
+
+function coreOf({ CORE_API_URL: url, CORE_DATA_DIR: dataDir, DATA_DIR: own }: Settings): OfApi {
   if (url !== undefined && dataDir !== undefined) {
     const core = httpCore({ url, dataDir });
-    return { core, coreRetention: core.retention, coreNotices: core.notices };
+    const { port } = core;
+    const missions = new HttpCoreMissions(port);
+    return {
+      core,
+      coreContents: new HttpCoreContents(port),
+      coreRetention: core.retention,
+      coreNotices: core.notices,
+      coreMissions: missions,
+      coreTracks: new HttpCoreTracks(port, core),
+      missionArchives:
+        own === undefined
+          ? (unplaced('Missions can’t be archived', 'DATA_DIR') as CoreParts['missionArchives'])
+          : new MissionArchiveFiles({
+              directory: join(own, 'mission-archives'),
+              missions,
+              port,
+              now: () => new Date(),
+            }),
+    };
   }
   const variable = url === undefined ? 'CORE_API_URL' : 'CORE_DATA_DIR';
   return {
     core: unplacedCore(variable) as CoreParts['core'],
+    coreContents: unplacedCore(variable) as CoreParts['coreContents'],
     coreRetention: unplacedCore(variable) as CoreParts['coreRetention'],
     coreNotices: unplacedCore(variable) as CoreParts['coreNotices'],
+    coreMissions: unplacedCore(variable) as CoreParts['coreMissions'],
+    coreTracks: unplacedCore(variable) as CoreParts['coreTracks'],
+    missionArchives: unplacedCore(variable) as CoreParts['missionArchives'],
   };
 }
 

@@ -12,6 +12,7 @@ import { RELEASE } from '@holdfast/kit/release';
 import { retry } from '@holdfast/kit/retry';
 import type { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
+import { recordRestore } from '../backups/restored-note.ts';
 import { HEALTH_MODULES } from '../health/modules/index.ts';
 import type { Measurement } from '../health/port.ts';
 import type { Deps } from '../http/deps.ts';
@@ -28,7 +29,7 @@ import { behindProxies } from './client-address.ts';
 import { MIGRATIONS } from './migrations/index.ts';
 import { type NodeDeps, nodeDeps } from './node-deps.ts';
 import { type Listener, serveApp } from './node-server.ts';
-import { answerOperator } from './operator-answers.ts';
+import { answerOperator, OPERATOR } from './operator-answers.ts';
 
 const WITHIN_MS = 60_000;
 
@@ -173,6 +174,7 @@ async function work(
   }
   await keepState(url, record, deps.log, stopped, stateTried.resolve);
   deps.health.forget('database');
+  if (deps.settings.DATA_DIR !== undefined) await recordRestore(deps.settings.DATA_DIR, OPERATOR, deps);
   await keepIdentity(deps, stopped, (worked) => {
     if (!worked) ownChecks.resolve(false);
   });

@@ -132,8 +132,11 @@ function hostPortsOf(host: NodeHost, { notify }: Pick<SharedDeps, 'notify'>, sta
     heartbeat: beatUrl === undefined ? undefined : httpHeartbeat(beatUrl, fetch, () => new Date()),
     logFiles: logDirectory(settings.LOG_DIR),
     assets: assetDirectory({
-      [join(home, 'node_modules/swagger-ui-dist')]: ['swagger-ui.css', 'swagger-ui-bundle.js'],
-      [join(home, 'dist/pages')]: ['pages.css', 'pages.js'],
+      files: {
+        [join(home, 'node_modules/swagger-ui-dist')]: ['swagger-ui.css', 'swagger-ui-bundle.js'],
+        [join(home, 'dist/pages')]: ['pages.css', 'pages.js', 'map.js', 'outlines.json'],
+      },
+      docs: join(home, 'dist/docs'),
     }),
     disks: diskUse(() => dataPaths(settings, handover.dataPlaces)),
     tls: tlsEndpoints({ ownCaFile: ownCaFile(settings) }),

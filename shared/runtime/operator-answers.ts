@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
 import { nameKey, WEBADMIN } from '@holdfast/kit/names';
 import type { Actor } from '../audit/port.ts';
+import { concludeParts, intendParts, RESTORED_PARTS } from '../backups/restored.ts';
 import { emergencySheet } from '../backups/view.ts';
 import type { StageResult } from '../devices/connections/probe.ts';
 import { healthModuleOf } from '../health/modules/index.ts';
@@ -30,6 +31,25 @@ const requestSchema = z.discriminatedUnion('ask', [
   z.strictObject({ ask: z.literal('health') }),
   z.strictObject({ ask: z.literal('emergency-sheet') }),
   z.strictObject({ ask: z.literal('busy') }),
+  z.strictObject({
+    ask: z.literal('restore-begins'),
+    part: z.enum(RESTORED_PARTS),
+    archive: z.string().max(MAX_NAME_LENGTH),
+    made_at: z.iso.datetime(),
+    targets: z.array(z.string().max(MAX_NAME_LENGTH)),
+  }),
+  z.strictObject({
+    ask: z.literal('restore-ended'),
+    part: z.enum(RESTORED_PARTS),
+    ends: z.array(
+      z.strictObject({
+        intent: z.int(),
+        target: z.string().max(MAX_NAME_LENGTH),
+        result: z.enum(['ok', 'failed']),
+        detail: z.string(),
+      }),
+    ),
+  }),
   z.strictObject({ ask: z.literal('source'), name: z.string().max(100) }),
   z.strictObject({
     ask: z.literal('password'),
@@ -77,6 +97,8 @@ const ANSWERS: {
   health: async ({ health }) => JSON.parse(health.current('full').body) as unknown,
   'emergency-sheet': (deps) => emergencySheet(deps),
   busy,
+  'restore-begins': (deps, intents) => intendParts(deps, OPERATOR, intents),
+  'restore-ended': (deps, { part, ends }) => concludeParts(deps, OPERATOR, part, ends),
   source: async ({ settingsShown }, query) => settingsShown.find(({ name }) => name === query.name)?.source ?? null,
   password: givePassword,
 };

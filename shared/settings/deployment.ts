@@ -16,6 +16,12 @@ const nameInCertificates = text(
   /^(?=.{1,64}$)[A-Za-z0-9._-]+( +[A-Za-z0-9._-]+)*$/,
 );
 
+/** Its origin goes into the content security policy. */
+const tileUrl = text(
+  'a URL with {z}, {x} and {y}, such as https://tile.example.org/{z}/{x}/{y}.png',
+  /^(?=.*\{z\})(?=.*\{x\})(?=.*\{y\})(?=.{1,500}$)https?:\/\/[A-Za-z0-9.-]+(?::\d{1,5})?\/[\w.~!$&()*+=:@%?{}/-]*$/,
+);
+
 /** Sections `deployment` and `secrets`. */
 export const DEPLOYMENT_SETTINGS = {
   SERVER_ADDRESS: optional(reachableHost(), {
@@ -33,6 +39,11 @@ export const DEPLOYMENT_SETTINGS = {
     section: 'deployment',
     about: 'subdomain: public certificates and host names at the reverse proxy; direct: our own CA on one address',
     example: 'subdomain',
+  }),
+  MAP_TILE_URL: optional(tileUrl, {
+    section: 'deployment',
+    about: 'Tiles of the Map page, which browsers load from there; outlines alone while unset',
+    example: 'https://tile.openstreetmap.org/{z}/{x}/{y}.png',
   }),
   CORE_ENROLLMENT_PORT: withDefault(wholeNumber(1, 65535), '8446', {
     section: 'deployment',

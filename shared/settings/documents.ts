@@ -1,7 +1,7 @@
-// Renders .env.template and the table of docs/settings.md from the settings table, so that neither
-// can drift.
+// Renders .env.template and the tables of docs/settings.md and docs/health.md from the code.
 
 import { type Section, SECTIONS, type Setting } from './setting.ts';
+import { DEFAULT_THRESHOLDS } from './status.ts';
 import { SETTINGS } from './table.ts';
 
 const HEADER = `# Holdfast settings. Copy this file to .env and set what you need; an empty value means unset.
@@ -29,6 +29,16 @@ export function renderSettingsTable(): string {
     inSection(section).map(([name, setting]) => `| \`${name}\` | ${initialOf(setting)} | ${setting.about} |`),
   );
   return ['| Variable | Default | Effect |', '|---|---|---|', ...rows].join('\n');
+}
+
+/** The table of thresholds in docs/health.md, in Markdown, without a final line break. */
+export function renderThresholdsTable(): string {
+  const { modules, ...rest } = DEFAULT_THRESHOLDS;
+  const rows = Object.entries({ ...modules, '': rest }).map(([module, figures]) => {
+    const values = Object.entries(figures).map(([key, value]) => `\`${key.toUpperCase()}\` ${String(value)}`);
+    return `| \`MON_${module === '' ? '' : `${module.toUpperCase()}_`}...\` | ${values.join(', ')} |`;
+  });
+  return ['| Variables | Defaults |', '|---|---|', ...rows].join('\n');
 }
 
 function initialOf(setting: Setting): string {

@@ -127,6 +127,13 @@ function unquote(text: string): string | undefined {
   return text.replace(/(^|\s)#.*$/, '').trim();
 }
 
+/** As Docker Compose, our own scripts and parseEnvFile read it back. */
+export function formatEnvValue(value: string): string {
+  if (/^[A-Za-z0-9_./:@,+-]*$/.test(value)) return value;
+  if (!/['\n]/.test(value)) return `'${value}'`;
+  return `"${value.replaceAll(/[\\"$]/g, (each) => `\\${each}`).replaceAll('\n', String.raw`\n`)}"`;
+}
+
 /**
  * The effective settings as a person may see them: the source of each, and secrets only as set or
  * unset.

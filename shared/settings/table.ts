@@ -30,7 +30,18 @@ import { optional, type Setting, withDefault } from './setting.ts';
 export const PLACE_SETTINGS = {
   UPDATES_URL: withDefault(urlOrOff('https', 'http'), 'https://endoflife.date/api', {
     section: 'places',
-    about: 'Where to check for newer releases of PostgreSQL and Node.js every six hours; off: never',
+    about:
+      'Where to check for newer releases of PostgreSQL and Node.js every six hours, or a mirror of it; off: check for nothing',
+  }),
+  UPDATES_GITHUB_URL: withDefault(url('https', 'http'), 'https://api.github.com', {
+    section: 'places',
+    about: 'Where to check for newer releases of everything else in the stack, or a mirror of it',
+  }),
+  UPDATES_REPOSITORY: optional(text('OWNER/REPOSITORY', /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/), {
+    section: 'places',
+    about:
+      'Repository of Holdfast itself there, to learn of its newer releases (default: the one that package.json names at GitHub)',
+    example: 'example/holdfast',
   }),
   RESEND_URL: withDefault(keyedUrl(), 'https://api.resend.com', {
     section: 'places',
@@ -114,6 +125,11 @@ export const PLACE_SETTINGS = {
     section: 'places',
     about: 'Container runtime, read only; container health is skipped while unset',
     example: 'unix:///run/docker.sock',
+  }),
+  RELAY_API_URL: optional(url('http', 'https'), {
+    section: 'places',
+    about: 'API of the video relay (MediaMTX), whose streams the console lists; none are listed while unset',
+    example: 'http://127.0.0.1:9997',
   }),
   LISTEN_ADDRESS: withDefault(hostNameOrAddress(), '127.0.0.1', {
     section: 'places',

@@ -145,6 +145,9 @@ describe('the emergency sheet', () => {
     expect(text).toContain(`./scripts/setup.sh --restore ${name} --identity-file FILE`);
     expect(text).toContain('AGE-SECRET-KEY');
     expect(text).not.toContain('secret-key');
+    deps.settings = { ...deps.settings, CORE_RELEASE: '5.7-RELEASE-8' };
+    const command = `./scripts/setup.sh takserver-docker-5.7-RELEASE-8.zip --restore ${name} --identity-file FILE`;
+    expect(textOf(await (await at()).page(SHEET))).toContain(command);
   });
 
   it('is there while service and core are down, and says what it could not find out', async () => {

@@ -65,7 +65,7 @@ it('the documentation lists every port that a layer adds to the host', () => {
 
 it('the documentation lists every network of the light stack with who is in it', () => {
   const members = new Map<string, string[]>();
-  const layers = ['compose.yaml', 'compose.light.yaml', 'compose.runtime.yaml'].map(read);
+  const layers = ['compose.yaml', 'compose.light.yaml', 'compose.runtime.yaml', 'compose.cloudtak.yaml'].map(read);
   for (const { services } of layers)
     for (const [service, written] of Object.entries(services)) {
       if (/^(?:authentik-|identity-setup$)/.test(service) || written === null) continue;
@@ -97,8 +97,7 @@ it('the documentation lists every volume of the light stack', () => {
   expect(saved.split(' ').toSorted()).toEqual(own.toSorted());
 });
 
-it('the documentation names the image and the subnet as the files do', () => {
-  expect(page).toContain(`${read('program.yaml').services['program']?.image} -C /volume`);
+it('the documentation names the subnet as the files do', () => {
   const text = JSON.stringify(read('compose.yaml'));
   for (const [, address = ''] of page.matchAll(/\b(172\.\d+\.\d+\.\d+(?:\/\d+)?)/g)) expect(text).toContain(address);
 });

@@ -6,9 +6,11 @@ import { describe, expect, it } from 'vitest';
 import {
   COMPOSE_DIRECTORY,
   COMPOSE_FILES,
+  OUR_IMAGE,
   readComposeFile,
   REPOSITORY,
   type Service,
+  VERSION,
 } from '../../packages/setup/test/compose.ts';
 import { isSettingName } from '../../shared/settings/table.ts';
 
@@ -18,8 +20,6 @@ interface ComposeFile {
 
 const read = (name: string): ComposeFile => readComposeFile(name) as unknown as ComposeFile;
 const text = (name: string): string => readFileSync(join(COMPOSE_DIRECTORY, name), 'utf8');
-const packageVersion = (JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as { version: string })
-  .version;
 
 /** Names in the files that are no settings of ours, and why. */
 const OTHERS: Record<string, string> = {
@@ -32,6 +32,7 @@ const OTHERS: Record<string, string> = {
 describe('compose files', () => {
   it('are the ones that the documentation of the layers knows', () => {
     expect(COMPOSE_FILES).toEqual([
+      'compose.cloudtak.yaml',
       'compose.dev.yaml',
       'compose.direct.yaml',
       'compose.light.yaml',
@@ -47,21 +48,26 @@ describe('compose files', () => {
 
   it('pin every image to a version, and name it once', () => {
     const images = COMPOSE_FILES.flatMap((name) =>
-      [...text(name).matchAll(/^\s*(?:image|[a-z-]+): (?:&\S+ )?((?:[\w.-]+\/)*[\w.-]+:[\w.${}:-]+)$/gm)].map(
-        ([, image]) => image ?? '',
-      ),
+      [
+        ...text(name).matchAll(
+          /^\s*(?:image|[a-z-]+): (?:&\S+ )?((?:[\w.-]+\/)*[\w.-]+:[\w.${}:-]+)(?:@sha256:[0-9a-f]{64})?$/gm,
+        ),
+      ].map(([, image]) => image ?? ''),
     );
     expect(images.toSorted()).toEqual([
       expect.stringMatching(/^bluenviron\/mediamtx:\d+\.\d+\.\d+$/),
       expect.stringMatching(/^caddy:2\.11\.\d+-alpine$/),
+      expect.stringMatching(/^ghcr\.io\/dfpc-coe\/cloudtak-api:v\d+\.\d+\.\d+$/),
       expect.stringMatching(/^ghcr\.io\/goauthentik\/ldap:\d+\.\d+\.\d+$/),
       expect.stringMatching(/^ghcr\.io\/goauthentik\/server:\d+\.\d+\.\d+$/),
       'localhost/holdfast-core-database:${CORE_RELEASE:-unbuilt}',
       'localhost/holdfast-core:${CORE_RELEASE:-unbuilt}',
-      `localhost/holdfast:${packageVersion}`,
+      OUR_IMAGE,
+      expect.stringMatching(/^minio\/minio:RELEASE\./),
       expect.stringMatching(/^nodered\/node-red:\d+\.\d+\.\d+$/),
+      expect.stringMatching(/^postgis\/postgis:17-\d+\.\d+-alpine$/),
     ]);
-    expect(text('program.yaml')).toContain(`args: { RELEASE: ${packageVersion} }`);
+    expect(text('program.yaml')).toContain(`args: { RELEASE: ${VERSION} }`);
     const [server, ldap] = ['server', 'ldap'].map(
       (part) => images.find((image) => image.startsWith(`ghcr.io/goauthentik/${part}:`))?.split(':')[1],
     );
@@ -70,7 +76,13 @@ describe('compose files', () => {
 
   it('give every service its image by its layer or by the template of our programs', () => {
     const known = new Set<string>();
-    for (const name of ['compose.yaml', 'compose.light.yaml', 'compose.runtime.yaml', 'compose.restore.yaml'])
+    for (const name of [
+      'compose.yaml',
+      'compose.light.yaml',
+      'compose.runtime.yaml',
+      'compose.restore.yaml',
+      'compose.cloudtak.yaml',
+    ])
       for (const [service, written] of Object.entries(read(name).services)) {
         if (written === null) continue;
         if (written.image !== undefined || written.extends?.service === 'program') known.add(service);

@@ -1,10 +1,16 @@
 // ./scripts/setup.sh --restore: what it refuses, and that volumes of another stack are never
 // removed. Docker is stood in for by a program that writes down how it was called.
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Answer, ComposeRoot } from '../../packages/setup/test/compose.ts';
+import { madeUpRelease } from '../../packages/setup/test/release-archive.ts';
+import { ReleaseWorld } from '../../packages/setup/test/release-world.ts';
+
+const RELEASE = '5.7-RELEASE-8';
+const RELEASE_ZIP = `takserver-docker-${RELEASE}.zip`;
 
 let root: ComposeRoot;
 let programs: string;
@@ -20,6 +26,7 @@ case "$*" in
   *' config '*) [ -n '${config}' ] || { echo 'a setting is missing' >&2; exit 1; }; echo '${config}' ;;
   'volume ls'*) printf '%s' '${volumes}' ;;
   *' up '*) exit 1 ;;
+  *' run '*) cat >/dev/null ;;
 esac
 `;
   writeFileSync(join(programs, 'docker'), program, { mode: 0o755 });
@@ -40,6 +47,99 @@ beforeEach(() => {
   archive = [file, '--passphrase-file', key];
 });
 afterEach(() => root.remove());
+
+/** A backup of a stack with a TAK Server release, on a machine where setup.sh could read its archive. */
+class ProductionMachine extends ReleaseWorld {
+  readonly backup = ['backup.age', 'key'].map((name) => join(this.path, name)) as [string, string];
+
+  constructor() {
+    super();
+    writeFileSync(this.backup[0], 'an archive');
+    writeFileSync(this.backup[1], 'a passphrase\n');
+    const settings = [
+      `# Release archive: ${RELEASE_ZIP} SHA-256 ${'a'.repeat(64)}`,
+      'COMPOSE_FILE=compose/compose.yaml',
+    ];
+    writeFileSync(join(this.path, 'settings'), [...settings, `CORE_RELEASE=${RELEASE}`, ''].join('\n'));
+    this.stub(
+      'docker',
+      `printf '%s\\n' "$*" >>'${this.log}'
+case "$*" in
+  'compose version'*) echo 2.26.1 ;;
+  'version --format'*) echo 27.3.1 ;;
+  'info --format {{.MemTotal}}'*) echo '17179869184 /nowhere/docker' ;;
+  'run --rm -i'*) cat >/dev/null; cat '${join(this.path, 'settings')}' ;;
+  *' run --rm --no-deps'*) cat >/dev/null ;;
+  *' config '*) echo '  "name": "holdfast",' ;;
+esac`,
+    );
+  }
+
+  restore(...args: string[]): Answer {
+    const [file, key] = this.backup;
+    return this.run(...args, '--restore', file, '--passphrase-file', key);
+  }
+
+  /** What Compose was told to do with the stack, in order. */
+  steps(): string[] {
+    return readFileSync(this.log, 'utf8')
+      .split('\n')
+      .flatMap((line) => / compose\/compose\.restore\.yaml ((?:up|stop|down|run) ?.*)$/.exec(line)?.[1] ?? [])
+      .map((step) => step.replace(/^run .* --entrypoint node /, 'run '));
+  }
+}
+
+describe('a restore of a stack with a TAK Server release', () => {
+  let machine: ProductionMachine;
+  let archives: string;
+  beforeEach(() => {
+    machine = new ProductionMachine();
+    archives = mkdtempSync(join(tmpdir(), 'holdfast-archives-'));
+  });
+  afterEach(() => {
+    machine.remove();
+    rmSync(archives, { recursive: true });
+  });
+
+  it('names the archive that it needs too, and refuses another release', () => {
+    expect(machine.restore()).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(
+        new RegExp(`its archive is needed too: ${RELEASE_ZIP} SHA-256 a{64}\\.[^]*setup\\.sh ${RELEASE_ZIP} --restore`),
+      ) as string,
+    });
+    const other = madeUpRelease({ version: '5.7-RELEASE-9', directory: archives });
+    expect(machine.restore(other)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining(`with TAK Server ${RELEASE}, but ${basename(other)} is 5.7-RELEASE-9`) as string,
+    });
+    expect(readdirSync(machine.path).filter((name) => name.startsWith('.env.r') || name === 'release')).toEqual([]);
+    expect(machine.steps()).toEqual([]);
+  });
+
+  it('puts the files, lets release and authentik make their tables, and loads the rows', () => {
+    const { status, stderr } = machine.restore(madeUpRelease({ version: RELEASE, directory: archives }));
+    expect([status, stderr]).toEqual([0, expect.stringContaining('is another file than the one')]);
+    expect(machine.steps()).toEqual([
+      'run restore /app/dist/container-backup.js restore-files',
+      'up --detach --wait core-database app-database',
+      'up --detach --wait authentik-server',
+      'stop authentik-server',
+      'run restore /app/dist/container-backup.js restore-rows',
+      'down',
+    ]);
+    expect(machine.readEnv()).toContain(`CORE_RELEASE=${RELEASE}\n`);
+    expect(readdirSync(join(machine.path, 'release'))).toEqual([RELEASE]);
+  });
+
+  it('needs no archive of a light stack', () => {
+    docker({});
+    archive = [madeUpRelease({ version: RELEASE, directory: archives }), '--restore', ...archive];
+    const { status, stderr } = root.setUp(archive, programs);
+    expect([status, stderr]).toEqual([2, expect.stringContaining('uses no release archive')]);
+    expect(left()).toEqual([]);
+  });
+});
 
 describe('a restore into containers', () => {
   it('refuses a machine that has volumes of this stack, and never removes them', () => {

@@ -18,7 +18,7 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { composeObstacle } from '../../packages/setup/test/compose.ts';
+import { composeObstacle, OUR_IMAGE } from '../../packages/setup/test/compose.ts';
 import { madeUpRelease } from '../../packages/setup/test/release-archive.ts';
 import { ReleaseWorld } from '../../packages/setup/test/release-world.ts';
 import { loadSettings, parseEnvFile } from '../../shared/settings/load.ts';
@@ -85,9 +85,9 @@ describe('the set-up script with a release archive', { timeout: 30_000 }, () => 
     expect(world.request()).toEqual([
       'compose -f compose/program.yaml --progress plain build program',
       `build --progress plain --file ${expectStaging()}/docker/Dockerfile.takserver --tag localhost/holdfast-core-base:5.7-RELEASE-8 ${expectStaging()}`,
-      `build --progress plain --file compose/core/Dockerfile --build-arg BASE=localhost/holdfast-core-base:5.7-RELEASE-8 --build-arg HOLDFAST=localhost/holdfast:0.1.0 --tag localhost/holdfast-core:5.7-RELEASE-8 ${expectStaging()}`,
+      `build --progress plain --file compose/core/Dockerfile --build-arg BASE=localhost/holdfast-core-base:5.7-RELEASE-8 --build-arg HOLDFAST=${OUR_IMAGE} --tag localhost/holdfast-core:5.7-RELEASE-8 ${expectStaging()}`,
       `build --progress plain --file ${expectStaging()}/docker/Dockerfile.takserver-db --tag localhost/holdfast-core-database-base:5.7-RELEASE-8 ${expectStaging()}`,
-      `build --progress plain --file compose/core-database/Dockerfile --build-arg BASE=localhost/holdfast-core-database-base:5.7-RELEASE-8 --build-arg HOLDFAST=localhost/holdfast:0.1.0 --tag localhost/holdfast-core-database:5.7-RELEASE-8 ${expectStaging()}`,
+      `build --progress plain --file compose/core-database/Dockerfile --build-arg BASE=localhost/holdfast-core-database-base:5.7-RELEASE-8 --build-arg HOLDFAST=${OUR_IMAGE} --tag localhost/holdfast-core-database:5.7-RELEASE-8 ${expectStaging()}`,
     ]);
     expect(statSync(world.envFile).mode & 0o777).toBe(0o600);
     expect(values()).toMatchObject({
@@ -365,7 +365,7 @@ esac`;
       expect(world.run(archive, ...ADDRESS)).toMatchObject({ status: 0, stderr: '' });
       const [own, inspect, unpack] = world.request();
       expect(own).toContain('build program');
-      const common = `run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user ${account} --mount type=bind,"source=${world.path}/release",target=/release --mount type=bind,"source=${archive}","target=/archive/${basename(archive)}",readonly --entrypoint node localhost/holdfast:0.1.0 /app/dist/release.js`;
+      const common = `run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user ${account} --mount type=bind,"source=${world.path}/release",target=/release --mount type=bind,"source=${archive}","target=/archive/${basename(archive)}",readonly --entrypoint node ${OUR_IMAGE} /app/dist/release.js`;
       expect(inspect).toBe(`${common} inspect /archive/${basename(archive)} --releases /release`);
       expect(unpack).toBe(
         `${common} unpack /archive/${basename(archive)} --releases /release --expected 5.7-RELEASE-8`,
@@ -385,7 +385,7 @@ describe.skipIf(obstacle !== undefined)('Docker Compose in a root that was set u
       expect.arrayContaining([
         'localhost/holdfast-core:5.7-RELEASE-8',
         'localhost/holdfast-core-database:5.7-RELEASE-8',
-        'localhost/holdfast:0.1.0',
+        OUR_IMAGE,
       ]),
     );
   });

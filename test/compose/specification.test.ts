@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ComposeConfig, composeObstacle, type Service } from '../../packages/setup/test/compose.ts';
+import { type ComposeConfig, composeObstacle, OUR_IMAGE, type Service } from '../../packages/setup/test/compose.ts';
 import { madeUpRelease } from '../../packages/setup/test/release-archive.ts';
 import { ReleaseWorld } from '../../packages/setup/test/release-world.ts';
 
@@ -14,6 +14,7 @@ const RELEASE = '5.7-RELEASE-8';
 const [MIB, GIB] = [1024 ** 2, 1024 ** 3];
 
 interface Wanted {
+  /** With its version if it is ours. */
   image: string;
   networks: string[];
   /** Bytes that it may hold. */
@@ -32,10 +33,9 @@ interface Wanted {
   writableRoot?: true;
 }
 
-const OURS = 'localhost/holdfast:0.1.0';
 const OF_CORE = `localhost/holdfast-core:${RELEASE}`;
 const AUTHENTIK = {
-  image: 'ghcr.io/goauthentik/server:2026.8.3',
+  image: 'ghcr.io/goauthentik/server',
   memory: 2 * GIB,
   networks: ['app-data', 'directory'],
 };
@@ -43,7 +43,7 @@ const AUTHENTIK = {
 const SERVICES: Record<string, Wanted> = {
   release: { image: OF_CORE, networks: [], memory: 256 * MIB, once: true, user: '10001:10001', volumes: ['core-data'] },
   configuration: {
-    image: OURS,
+    image: OUR_IMAGE,
     networks: [],
     memory: 256 * MIB,
     once: true,
@@ -60,7 +60,7 @@ const SERVICES: Record<string, Wanted> = {
     after: { configuration: 'ran' },
   },
   'app-database': {
-    image: OURS,
+    image: OUR_IMAGE,
     networks: ['app-data'],
     memory: GIB,
     user: '10002:10002',
@@ -88,14 +88,14 @@ const SERVICES: Record<string, Wanted> = {
     writableRoot: true,
   },
   'authentik-ldap': {
-    image: 'ghcr.io/goauthentik/ldap:2026.8.3',
+    image: 'ghcr.io/goauthentik/ldap',
     networks: ['directory'],
     memory: 256 * MIB,
     volumes: ['ro:outpost-token'],
     after: { 'authentik-server': 'healthy', 'identity-setup': 'ran' },
   },
   'identity-setup': {
-    image: OURS,
+    image: OUR_IMAGE,
     networks: ['directory'],
     memory: 128 * MIB,
     once: true,
@@ -104,8 +104,8 @@ const SERVICES: Record<string, Wanted> = {
     after: { 'authentik-server': 'healthy', 'authentik-worker': 'healthy' },
   },
   management: {
-    image: OURS,
-    networks: ['app-data', 'core-data', 'directory', 'edge'],
+    image: OUR_IMAGE,
+    networks: ['app-data', 'core-data', 'directory', 'edge', 'video-api'],
     memory: 768 * MIB,
     user: '10001:10001',
     volumes: ['core-data', 'flows-certificate', 'management-data', 'proxy-certificate', 'ro:core-database-data'],
@@ -113,7 +113,7 @@ const SERVICES: Record<string, Wanted> = {
     after: { 'app-database': 'healthy', configuration: 'ran' },
   },
   backup: {
-    image: OURS,
+    image: OUR_IMAGE,
     networks: ['app-data', 'backup-out', 'core-data'],
     memory: GIB,
     user: '10001:10001',
@@ -128,7 +128,7 @@ const SERVICES: Record<string, Wanted> = {
     after: { 'app-database': 'healthy', 'core-database': 'healthy' },
   },
   caddy: {
-    image: 'caddy:2.11.3-alpine',
+    image: 'caddy',
     networks: ['edge', 'flows-door', 'video'],
     memory: 256 * MIB,
     user: '10001:10001',
@@ -138,15 +138,15 @@ const SERVICES: Record<string, Wanted> = {
     after: { configuration: 'ran', management: 'healthy' },
   },
   flows: {
-    image: 'nodered/node-red:4.1.15',
+    image: 'nodered/node-red',
     networks: ['flows-core', 'flows-data', 'flows-door', 'video'],
     memory: 512 * MIB,
     volumes: ['flows-data', 'ro:flows-certificate'],
     after: { management: 'started' },
   },
   video: {
-    image: 'bluenviron/mediamtx:1.19.3',
-    networks: ['video'],
+    image: 'bluenviron/mediamtx',
+    networks: ['video', 'video-api'],
     memory: 512 * MIB,
     user: '10003:10003',
   },
@@ -163,6 +163,7 @@ const NETWORKS = {
   'flows-data': true,
   'flows-door': false,
   video: true,
+  'video-api': true,
 };
 
 const CONDITIONS = {
@@ -274,7 +275,8 @@ function shown(service: Service | undefined) {
   if (service === undefined) return undefined;
   const needed = Object.entries(service.depends_on ?? {});
   return {
-    image: service.image,
+    // The files alone name the versions of the images of others.
+    image: service.image.startsWith('localhost/') ? service.image : service.image.replace(/:[^/]+$/, ''),
     networks: Object.keys(service.networks ?? {}).toSorted(),
     memory: Number(service.mem_limit),
     ports: (service.ports ?? [])

@@ -10,6 +10,7 @@ import { COMPOSE_DIRECTORY } from '../../packages/setup/test/compose.ts';
 interface User {
   user: string;
   pass: string;
+  ips?: string[];
   permissions: { action: string; path?: string }[];
 }
 
@@ -25,15 +26,20 @@ describe('the video relay', () => {
   it('says of every server in it whether it runs', () => {
     const messages = SERVERS.filter((name) => typeof written[name] === 'boolean');
     expect(messages).toEqual(SERVERS);
-    expect(messages.filter((name) => written[name])).toEqual(['rtsp', 'rtmp', 'hls']);
+    expect(messages.filter((name) => written[name])).toEqual(['api', 'rtsp', 'rtmp', 'hls']);
   });
 
-  it('knows one who publishes and one who reads, and nobody without a password', () => {
+  it('knows one who publishes and one who reads, both with a password, and management by its network', () => {
     expect(written['authMethod']).toBe('internal');
     expect(written.authInternalUsers.map(({ user, permissions }) => [user, permissions])).toEqual([
       ['publish', [{ action: 'publish' }]],
       ['read', [{ action: 'read' }]],
+      ['any', [{ action: 'api' }]],
     ]);
-    for (const { pass } of written.authInternalUsers) expect(pass).toMatch(/^sha256:[A-Za-z0-9+/]{43}=$/);
+    for (const { pass } of written.authInternalUsers.slice(0, 2)) expect(pass).toMatch(/^sha256:[A-Za-z0-9+/]{43}=$/);
+    const subnets = ['compose.yaml', 'compose.test.yaml'].map(
+      (name) => /video-subnet (\S+)/.exec(readFileSync(join(COMPOSE_DIRECTORY, name), 'utf8'))?.[1],
+    );
+    expect(written.authInternalUsers[2]).toMatchObject({ pass: '', ips: subnets });
   });
 });

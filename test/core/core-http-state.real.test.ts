@@ -72,6 +72,7 @@ describe('clients', () => {
         role: 'Team Member',
         device: 'ATAK-CIV 5.3.0',
         address: '192.0.2.7',
+        framing: null,
         since: '2026-11-22T09:00:00.005Z',
         lastReport: '2026-11-22T10:00:00.000Z',
       },

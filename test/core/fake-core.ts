@@ -144,6 +144,7 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
         role: 'Team Member',
         device: 'ATAK 5.1',
         address: '192.0.2.9',
+        framing: 'protobuf',
         since: at,
         lastReport: at,
       };

@@ -36,6 +36,7 @@ describe('GET /api/clients', () => {
             role: 'Team Member',
             device: 'ATAK 5.1',
             address: '192.0.2.9',
+            framing: 'protobuf',
             since: client.since,
             last_report: null,
           },

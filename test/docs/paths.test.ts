@@ -12,7 +12,7 @@ const DOCUMENTS = [
   ...globSync('{packages,compose}/**/README.md', { cwd: root, exclude: (path) => path.includes('node_modules') }),
 ];
 /** What a path in the text begins with when it is one of the repository. */
-const TOP = 'functions|jobs|shared|packages|compose|scripts|test|bench|docs|monitor|\\.ci|\\.github';
+const TOP = 'releasing|functions|jobs|shared|packages|compose|scripts|test|bench|docs|monitor|\\.ci|\\.github';
 /** Made by the reader, or by a command of ours. */
 const MADE_LATER = ['compose/compose.local.yaml', 'compose/caddy/local', 'compose/flows/node_modules'];
 

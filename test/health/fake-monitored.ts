@@ -21,6 +21,7 @@ import { addProbe, signInByProvider } from '../devices/fake-probe.ts';
 import { type FakeIdentity, fakeIdentity } from '../identity/fake-identity.ts';
 import { fakeRetentionHistory } from '../retention/fake-retention-history.ts';
 import { type FakeRetention, fakeRetention } from '../retention/fake-retention.ts';
+import { fakeParts, fakeReleases, type ReleaseWorld, releaseWorld } from './fake-releases.ts';
 import { type FakeDirectory, fakeDirectory } from '../sign-in/fake-directory.ts';
 
 export const NOW = new Date('2026-03-04T05:06:07.000Z');
@@ -52,7 +53,7 @@ const SHOWN: TlsState = {
 };
 
 /** The world as the modules see it; every part is fine. */
-export interface World extends DatabaseWorld {
+export interface World extends DatabaseWorld, ReleaseWorld {
   wanted: Wanted;
   /** How long this process runs; from the beginning a day. */
   runsForMs: number;
@@ -67,9 +68,6 @@ export interface World extends DatabaseWorld {
   ownAddresses: string[];
   containers: Container[] | undefined;
   changed: string[];
-  nodeVersion: string;
-  /** Newest release by `product cycle`; undefined: no network. */
-  releases: Record<string, string> | undefined;
   upgrade: UpgradeRecord | undefined;
   alerts: AlertSummary;
   /** The core that health asks, who may enroll there, and what is known of certificates. */
@@ -153,8 +151,7 @@ export function world(): World {
     ownAddresses: ['127.0.0.1', '192.0.2.1'],
     containers: undefined,
     changed: [],
-    nodeVersion: '24.21.0',
-    releases: { 'postgresql 16': '16.14', 'nodejs 24': '24.21.0' },
+    ...releaseWorld(),
     upgrade: undefined,
     alerts: {
       pending: 0,
@@ -315,10 +312,9 @@ export function fakeMonitored(of: World): Monitored {
     },
     configurationFiles: { changedSinceStart: async () => of.changed },
     clocks: [{ name: 'database', readMs: () => core(() => of.now.getTime() + of.clockOffsetMs), resolutionMs: 0 }],
-    parts: [
-      { name: 'PostgreSQL', product: 'postgresql', version: () => core(() => of.size.version), cycleParts: 1 },
-      { name: 'Node.js', product: 'nodejs', version: async () => of.nodeVersion, cycleParts: 1 },
-    ],
+    get parts() {
+      return fakeParts(of, () => core(() => of.size.version));
+    },
     alerts: { summary: async () => of.alerts, trouble: async () => of.journalError },
     recipients: of.recipients,
     get heartbeat() {
@@ -326,12 +322,7 @@ export function fakeMonitored(of: World): Monitored {
       return heartbeat === undefined ? undefined : { state: async () => heartbeat };
     },
     upgrades: { last: async () => of.upgrade },
-    releases: {
-      newest: async (product, cycle) => {
-        if (of.releases === undefined) throw new AppError('unavailable', 'no network');
-        return of.releases[`${product} ${cycle}`];
-      },
-    },
+    releases: fakeReleases(of),
   };
 }
 

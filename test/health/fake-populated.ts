@@ -79,8 +79,11 @@ export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
   return deps;
 }
 
-/** A gigabyte a day, on each file system. */
+/** A gigabyte a day, on each file system, most of it from one feed. */
 function growForAWeek({ growth, mounts }: World): void {
+  const filler = { share: 0.9, rows: 900, bytes: 9e8 };
+  const [types, uids] = [[{ name: 'a-f-G', ...filler }], [{ name: 'FEED-7', ...filler }]];
+  growth.fillers = (seconds) => ({ seconds, sampled: 1000, rows: 1000, bytes: 1e9, types, uids });
   for (let hour = 7 * 24; hour >= 0; hour--) {
     const grown = (hour / 24) * 1e9;
     growth.samples.push({

@@ -90,7 +90,7 @@ describe('config inside a container', () => {
     const { status, message } = await measure('config', () => undefined);
     expect([status, message]).toEqual([
       'ok',
-      expect.stringMatching(/can't be seen from inside it. To apply them: docker compose up -d/),
+      expect.stringMatching(/can't be seen from inside a container. To apply them: .\/scripts\/start.sh/),
     ]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { healthModule } from '../../shared/health/module.ts';
 import { HEALTH_MODULES, healthModuleOf } from '../../shared/health/modules/index.ts';
-import type { Container, TlsState, UpgradeRecord } from '../../shared/host/port.ts';
+import type { Container, TlsState } from '../../shared/host/port.ts';
 import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { runningContainer } from '../host/fake-container.ts';
 import { measure } from './fake-measure.ts';
@@ -347,47 +347,4 @@ describe('config', () => {
       'note',
       'SMTP_URL, modules.disk.warning changed since the start; restart to apply.',
     ]));
-});
-
-describe('updates', () => {
-  it('shows a failed upgrade until somebody clears it', async () => {
-    const upgrade: UpgradeRecord = {
-      outcome: 'returned',
-      from: '0.1.0',
-      to: '0.2.0',
-      at: '2026-03-04T05:00:00.000Z',
-      reason: 'Version 0.2.0 does not work.',
-      set_aside: '/data/set-aside-upgrade-0.2.0',
-      way_back: null,
-      cleared: false,
-    };
-    const { status, message, remedies } = await measure('updates', (of) => (of.upgrade = upgrade));
-    expect([status, message]).toEqual([
-      'warning',
-      'the upgrade to 0.2.0 on 2026-03-04 05:00:00 UTC failed and 0.1.0 runs again: Version 0.2.0 does not work.',
-    ]);
-    expect(remedies[0]).toMatch(/set-aside-upgrade-0\.2\.0.*check --clear/);
-    expect(remedies[0]?.length).toBeLessThanOrEqual(300);
-    const stuck = await verdict('updates', (of) => (of.upgrade = { ...upgrade, outcome: 'stuck' }));
-    expect(stuck).toEqual(['critical', expect.stringContaining('0.1.0 did not start either')]);
-    for (const change of [{ cleared: true }, { outcome: 'upgraded' as const }])
-      expect((await verdict('updates', (of) => (of.upgrade = { ...upgrade, ...change })))[0]).toBe('ok');
-  });
-
-  it('are a note that names the newer release', async () =>
-    expect(await verdict('updates', (of) => (of.releases = { ...of.releases, 'postgresql 16': '16.15' }))).toEqual([
-      'note',
-      'PostgreSQL 16.15 is available (installed: 16.14).',
-    ]));
-
-  it('without network are ok and say so', async () =>
-    expect(await verdict('updates', (of) => (of.releases = undefined))).toEqual([
-      'ok',
-      "Couldn't check PostgreSQL and Node.js for updates: no network (no network).",
-    ]));
-
-  it('that cannot be compared are never ok', async () => {
-    expect((await verdict('updates', (of) => (of.nodeVersion = '99.0.0')))[0]).toBe('note');
-    expect((await verdict('updates', (of) => (of.databaseError = 'away')))[0]).toBe('note');
-  });
 });

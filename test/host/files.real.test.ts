@@ -58,12 +58,15 @@ describe('the log directory', () => {
 describe('assets', () => {
   it('are read by name only', async () => {
     writeFileSync(join(directory, 'page.css'), 'a{}');
-    writeFileSync(join(directory, 'page.html'), '<p>');
-    const assets = assetDirectory({ [directory]: ['page.css', 'page.html'] });
+    for (const name of ['page.html', 'page.txt']) writeFileSync(join(directory, name), '<p>');
+    const files = { [directory]: ['page.css', 'page.txt'] };
+    const assets = assetDirectory({ files, docs: directory });
     expect((await assets.read('page.css'))?.contentType).toBe('text/css; charset=utf-8');
     writeFileSync(join(directory, 'other.css'), 'b{}');
-    for (const name of ['page.html', 'other.css', '../page.css', '/etc/hosts.js', '.css'])
-      expect(await assets.read(name)).toBeUndefined();
+    expect((await assets.read('docs/page.html'))?.contentType).toBe('text/html; charset=utf-8');
+    const places = ['page.html', 'other.css', '../page.css', '/etc/hosts.js', '.css'];
+    const documents = ['none.html', '../page.css', 'page.txt', '.css', 'a/page.css', ''].map((name) => `docs/${name}`);
+    for (const name of [...places, ...documents]) expect([name, await assets.read(name)]).toEqual([name, undefined]);
   });
 });
 

@@ -6,6 +6,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { httpClock, releaseFeed } from '../../shared/host/http.ts';
+import type { ReleaseFeed } from '../../shared/host/port.ts';
 import { issue } from '../support/certificates.ts';
 
 const servers: Server[] = [];
@@ -29,8 +30,11 @@ async function closed(): Promise<string> {
 
 const serving = (listener: RequestListener): Promise<string> => urlOf(createServer(listener));
 
+const POSTGRES = { at: 'endoflife', product: 'postgresql' } as const;
+const feedAt = (url: string): ReleaseFeed => releaseFeed({ endoflifeUrl: url, githubUrl: url, fetch });
+
 describe('the release feed', () => {
-  it('finds the newest release of a cycle, and says so when it knows none', async () => {
+  it('has the newest release of each cycle, and none of an unknown product', async () => {
     const requests: string[] = [];
     const url = await serving(({ url: path = '' }, response) => {
       requests.push(path);
@@ -38,16 +42,41 @@ describe('the release feed', () => {
       else
         response.end(
           JSON.stringify([
-            { cycle: '17', latest: '17.10', eol: '2029-11-08' },
+            { cycle: '17', latest: '17.10', latestReleaseDate: '2026-02-12', eol: '2029-11-08' },
             { cycle: 16, latest: '16.14' },
           ]),
         );
     });
-    const feed = releaseFeed(`${url}/api/`, fetch);
-    expect(await feed.newest('postgresql', '16')).toBe('16.14');
-    expect(await feed.newest('postgresql', '9')).toBeUndefined();
-    expect(await feed.newest('unknown', '1')).toBeUndefined();
-    expect(requests).toEqual(['/api/postgresql.json', '/api/postgresql.json', '/api/unknown.json']);
+    const feed = feedAt(`${url}/api/`);
+    expect(await feed.releases(POSTGRES)).toEqual([
+      { version: '17.10', releasedAt: new Date('2026-02-12'), notes: undefined },
+      { version: '16.14', releasedAt: undefined, notes: undefined },
+    ]);
+    expect(await feed.releases({ at: 'endoflife', product: 'unknown' })).toEqual([]);
+    expect(requests).toEqual(['/api/postgresql.json', '/api/unknown.json']);
+  });
+
+  it('reads the releases of a repository, without drafts and pre-releases', async () => {
+    const requests: (string | undefined)[] = [];
+    const url = await serving(({ url: path, headers }, response) => {
+      requests.push(path, headers['user-agent']);
+      response.end(
+        JSON.stringify([
+          { tag_name: 'version/2026.10.0-rc1', prerelease: true, published_at: '2026-10-01T00:00:00Z' },
+          { tag_name: 'version/2026.8.4', published_at: '2026-09-01T10:00:00Z', body: 'x'.repeat(1_500_000) },
+          { tag_name: 'v2026.8.3', draft: false, published_at: null },
+          { tag_name: 'v9', draft: true },
+        ]),
+      );
+    });
+    const feed = feedAt(url);
+    const tags = 'https://github.com/goauthentik/authentik/releases/tag';
+    expect(await feed.releases({ at: 'github', product: 'goauthentik/authentik' })).toEqual([
+      { version: '2026.8.4', releasedAt: new Date('2026-09-01T10:00:00Z'), notes: `${tags}/version%2F2026.8.4` },
+      { version: '2026.8.3', releasedAt: undefined, notes: `${tags}/v2026.8.3` },
+    ]);
+    // Nothing that names this installation.
+    expect(requests).toEqual(['/repos/goauthentik/authentik/releases', 'holdfast']);
   });
 
   it.each([
@@ -63,15 +92,15 @@ describe('the release feed', () => {
       },
     ],
   ])('refuses %s', async (_, listener) => {
-    const feed = releaseFeed(await serving(listener), fetch);
-    await expect(feed.newest('postgresql', '16')).rejects.toMatchObject({
+    const feed = feedAt(await serving(listener));
+    await expect(feed.releases(POSTGRES)).rejects.toMatchObject({
       code: 'upstream',
       message: expect.stringMatching(/UPDATES_URL/),
     });
   });
 
   it('tells a server that is not there from one that is not to be trusted', async () => {
-    await expect(releaseFeed(await closed(), fetch).newest('a', '1')).rejects.toMatchObject({
+    await expect(feedAt(await closed()).releases(POSTGRES)).rejects.toMatchObject({
       code: 'unavailable',
       message: expect.stringMatching(/^Couldn't reach 127\.0\.0\.1:\d+ \(ECONNREFUSED\)$/),
     });
@@ -80,7 +109,7 @@ describe('the release feed', () => {
       createTlsServer({ cert: pem, key }, (_, response) => response.end('[]')),
       'https',
     );
-    await expect(releaseFeed(url, fetch).newest('a', '1')).rejects.toMatchObject({
+    await expect(feedAt(url).releases(POSTGRES)).rejects.toMatchObject({
       code: 'upstream',
       message: expect.stringMatching(/SELF_SIGNED/),
     });

@@ -16,7 +16,10 @@ import type { FastAuthenticator } from '../../shared/sign-in/port.ts';
 import { alertsHolding } from '../alerts/fake-alerts.ts';
 import { type FakeAudit, fakeAudit } from '../audit/fake-audit.ts';
 import type { FakeBackups } from '../backups/fake-backups.ts';
+import { type FakeContents, fakeContents } from '../core/fake-contents.ts';
 import { type FakeCore, fakeCore } from '../core/fake-core.ts';
+import { type FakeMissions, fakeMissions } from '../core/fake-missions.ts';
+import { type FakeTracks, fakeTracks } from '../core/fake-tracks.ts';
 import { type FakeVacuum, fakeVacuum } from '../database/fake-vacuum.ts';
 import { fakeCertificateStore, fakeEnrollmentTokens } from '../devices/fake-certificate-store.ts';
 import { type FakeHealthTrend, fakeHealthTrend } from '../health/fake-health-trend.ts';
@@ -62,6 +65,7 @@ const fakeProcess: ProcessStatus = {
 /** What ships, in short. */
 const ASSETS: Record<string, [text: string, contentType: string]> = {
   'swagger-ui.css': ['a{}', 'text/css; charset=utf-8'],
+  'docs/index.html': ['<h1>Documentation</h1>', 'text/html; charset=utf-8'],
   'pages.css': ['a{}', 'text/css; charset=utf-8'],
   'pages.js': ['"use strict";', 'text/javascript; charset=utf-8'],
 };
@@ -89,6 +93,11 @@ export interface FakeDeps extends Deps {
   healthTrend: FakeHealthTrend;
   /** The core behind the ports. */
   theCore: FakeCore;
+  /** Missions at the core behind the ports. */
+  missions: FakeMissions;
+  /** Positions and tracks at the core behind the ports. */
+  tracks: FakeTracks;
+  contents: FakeContents;
   /** Retention at the core behind the ports: that of the world. */
   retention: FakeRetention;
   /** The database of the core behind the ports, as a vacuum meets it. */
@@ -144,9 +153,20 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     accepts: (username, password) => deps.identity.accepts(username, password),
   });
   const vacuum = fakeVacuum();
+  const contents = fakeContents(now);
+  const missions = fakeMissions(now);
+  const tracks = fakeTracks(theCore);
   const { core, coreEnrollment, coreDevices, coreAuthority, adminGrants, clientKeys, bundles } = theCore;
   const deps: FakeDeps = {
     theCore,
+    contents,
+    coreContents: contents,
+    videoRelay: undefined,
+    missions,
+    coreMissions: missions.coreMissions,
+    missionArchives: missions.missionArchives,
+    tracks,
+    coreTracks: tracks.coreTracks,
     backups: around.backups,
     retention: around.retention,
     coreRetention: around.retention.coreRetention,

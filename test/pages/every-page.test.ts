@@ -26,6 +26,8 @@ const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[
   ['POST', '/add-device', 'own', ['portal']],
   ['GET', '/add-device/progress', 'own', ['portal']],
   ['POST', '/add-device/withdraw', 'own', ['portal']],
+  ['GET', '/docs', 'viewer', ['console']],
+  ['GET', '/docs/:file', 'viewer', ['console']],
   ['GET', '/guides', 'own', ['portal']],
   ['GET', '/guides/:app', 'own', ['portal']],
   ['GET', '/health/:module', 'viewer', ['console']],
@@ -63,6 +65,18 @@ const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[
   ['GET', '/devices', 'viewer', ['console']],
   ['POST', '/devices/disconnect', 'admin', ['console']],
   ['POST', '/devices/shut-out', 'admin', ['console']],
+  ['GET', '/map', 'viewer', ['console']],
+  ['GET', '/map/export', 'viewer', ['console']],
+  ['GET', '/map/outlines.json', 'viewer', ['console']],
+  ['GET', '/map/script.js', 'viewer', ['console']],
+  ['GET', '/missions', 'viewer', ['console']],
+  ['GET', '/missions/:guid', 'viewer', ['console']],
+  ['POST', '/missions/:guid/archive', 'admin', ['console']],
+  ['POST', '/missions/:guid/delete', 'admin', ['console']],
+  ['POST', '/missions/archives/:id/restore', 'admin', ['console']],
+  ['POST', '/missions/archives/:id/delete', 'admin', ['console']],
+  ['POST', '/devices/logs/:id', 'admin', ['console']],
+  ['POST', '/devices/logs/:id/delete', 'admin', ['console']],
   ['GET', '/more', 'own', ['console']],
   ['GET', '/my-devices/:file/download', 'own', ['portal']],
   ['POST', '/my-devices/:file/revoke', 'own', ['portal']],
@@ -91,6 +105,16 @@ const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[
   ['POST', '/people/new', 'admin', ['console', 'portal']],
   ['GET', '/plugins', 'viewer', ['console']],
   ['POST', '/plugins', 'admin', ['console']],
+  ['POST', '/plugins/packages', 'admin', ['console']],
+  ['POST', '/plugins/packages/delete', 'admin', ['console']],
+  ['GET', '/profiles', 'viewer', ['console']],
+  ['POST', '/profiles', 'admin', ['console']],
+  ['GET', '/profiles/:id', 'viewer', ['console']],
+  ['POST', '/profiles/:id', 'admin', ['console']],
+  ['POST', '/profiles/:id/delete', 'admin', ['console']],
+  ['POST', '/profiles/:id/files', 'admin', ['console']],
+  ['POST', '/profiles/:id/files/:file/delete', 'admin', ['console']],
+  ['POST', '/profiles/:id/preferences', 'admin', ['console']],
   ['GET', '/service-accounts', 'viewer', ['console']],
   ['POST', '/service-accounts', 'admin', ['console']],
   ['GET', '/service-accounts/:id', 'viewer', ['console']],
@@ -99,6 +123,9 @@ const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[
   ['GET', '/tokens', 'admin', ['console']],
   ['POST', '/tokens', 'admin', ['console']],
   ['POST', '/tokens/:id/revoke', 'admin', ['console']],
+  ['GET', '/video', 'viewer', ['console']],
+  ['POST', '/video', 'admin', ['console']],
+  ['POST', '/video/delete', 'admin', ['console']],
 ];
 
 const PROGRAMS = /^\/(api|metrics|auth|oauth)(\/|$)/;
@@ -164,6 +191,20 @@ describe('the pages', () => {
       }
     },
   );
+});
+
+describe('the documents', () => {
+  it('are files with the policy of the pages; an unknown one is 404', async () => {
+    const visitor = await visit({ username: 'vera' });
+    expect((await visitor.get('/docs')).headers.get('location')).toBe('/docs/index.html');
+    const { status, headers } = await visitor.get('/docs/index.html');
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(headers.get('content-security-policy')).toBe(
+      (await visitor.get('/')).headers.get('content-security-policy'),
+    );
+    for (const name of ['none.html', '..%2Fpages.css', 'pages.css'])
+      expect([name, (await visitor.get(`/docs/${name}`)).status]).toEqual([name, 404]);
+  });
 });
 
 describe('the order in which pages are added', () => {

@@ -10,6 +10,8 @@ test.each([
   ['console', '/devices'],
   ['console', '/certificates'],
   ['console', '/plugins'],
+  ['console', '/profiles'],
+  ['console', '/video'],
   ['console', '/database/retention'],
   ['console', 'nora'],
   ['portal', '/'],
@@ -20,7 +22,7 @@ test.each([
     ask();
     return new Promise(() => undefined);
   };
-  for (const port of [world.deps.core, world.deps.coreRetention])
+  for (const port of [world.deps.core, world.deps.coreContents, world.deps.coreRetention])
     for (const name of Object.keys(port)) Object.assign(port, { [name]: never });
   const answering = get(path === 'nora' ? await pathOf('nora') : path);
   await requested;

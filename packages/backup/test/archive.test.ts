@@ -7,17 +7,24 @@ import { expect, it } from 'vitest';
 import { Secret } from '@holdfast/kit/secret';
 import { archiveBytes, entriesOf, verifyArchive } from '../archive.ts';
 import { HEADER_NAME } from '../manifest.ts';
-import { AT, header, honest, key, reading, seal, sealed, sealedWithManifest } from './archives.ts';
+import { AT, header, honest, reading, seal, sealed, sealedWithManifest } from './archives.ts';
 
 const files = { 'files/core/a.pem': Buffer.from('one'), 'files/core/big': randomBytes(300_000) };
 
+/** Encrypts to a recipient, without the work that a passphrase takes. */
+async function forIdentity(): Promise<{ archive: Buffer; recipient: string; identity: Secret }> {
+  const identity = await generateX25519Identity();
+  const recipient = await identityToRecipient(identity);
+  return { archive: await honest(files, { recipient }), recipient, identity: new Secret(identity) };
+}
+
 it('gives back every entry as it was written', async () => {
-  const archive = await honest(files);
-  const { header: read, manifest } = await verifyArchive(reading(archive));
+  const { archive, identity } = await forIdentity();
+  const { header: read, manifest } = await verifyArchive(reading(archive, { identity }));
   expect(read).toEqual(header);
   expect(manifest.entries.map(({ name }) => name)).toEqual([HEADER_NAME, ...Object.keys(files)]);
   const found: Record<string, Buffer> = {};
-  for await (const { name, content } of entriesOf(reading(archive, key, 7))) {
+  for await (const { name, content } of entriesOf(reading(archive, { identity }, 61))) {
     const chunks: Uint8Array[] = [];
     for await (const chunk of content) chunks.push(chunk);
     found[name] = Buffer.concat(chunks);
@@ -25,37 +32,30 @@ it('gives back every entry as it was written', async () => {
   for (const [name, content] of Object.entries(files)) expect(found[name]?.equals(content)).toBe(true);
 });
 
-/** Without the work that a passphrase takes. */
-async function forIdentity(): Promise<{ archive: Buffer; identity: Secret }> {
-  const identity = await generateX25519Identity();
-  const archive = await honest(files, { recipient: await identityToRecipient(identity) });
-  return { archive, identity: new Secret(identity) };
-}
-
 it('is opened by the identity of its recipient, and by no passphrase', async () => {
-  const identity = await generateX25519Identity();
-  const archive = await honest(files, { recipient: await identityToRecipient(identity) });
-  await expect(verifyArchive(reading(archive, { identity: new Secret(identity) }))).resolves.toBeDefined();
+  const { archive, identity } = await forIdentity();
+  await expect(verifyArchive(reading(archive, { identity }))).resolves.toBeDefined();
   await expect(verifyArchive(reading(archive))).rejects.toThrow('The passphrase does not open this archive.');
   const other = new Secret(await generateX25519Identity());
   await expect(verifyArchive(reading(archive, { identity: other }))).rejects.toThrow('The identity does not open this');
 });
 
-it('refuses a wrong passphrase', async () => {
+it('is opened by its passphrase, and by no other', async () => {
   const archive = await honest(files);
+  await expect(verifyArchive(reading(archive))).resolves.toMatchObject({ header });
   const wrong = { passphrase: new Secret('another') };
   await expect(verifyArchive(reading(archive, wrong))).rejects.toThrow('The passphrase does not open this archive.');
 });
 
-it('notices one flipped byte wherever it is', async () => {
+it('notices one flipped byte wherever it is, also when the archive was read before', async () => {
   const { archive, identity } = await forIdentity();
+  const key = { identity };
+  await verifyArchive(reading(archive, key));
   const places = [3, 30, 100, 150, 200, 260, 1000, 65_700, 65_800, 200_000, archive.length - 20, archive.length - 1];
   for (const at of places) {
     const flipped = Buffer.from(archive);
     flipped.writeUInt8(flipped.readUInt8(at) ^ 1, at);
-    await expect(verifyArchive(reading(flipped, { identity })), `byte ${at}`).rejects.toThrow(
-      /^The (?:archive|identity|file) /,
-    );
+    await expect(verifyArchive(reading(flipped, key)), `byte ${at}`).rejects.toThrow(/^The (?:archive|identity|file) /);
   }
 });
 
@@ -133,14 +133,15 @@ it('refuses files of other kinds', async () => {
 });
 
 it('ends the reader when the writer fails, and the writer when the reader stops', async () => {
-  const failing = archiveBytes(key, AT, async (writer) => {
+  const { recipient } = await forIdentity();
+  const failing = archiveBytes({ recipient }, AT, async (writer) => {
     await writer.add(HEADER_NAME, randomBytes(2_000_000));
     throw new Error('the database went away');
   });
   await expect(Readable.from(failing).resume().toArray()).rejects.toThrow('the database went away');
 
   const { promise: outcome, resolve } = Promise.withResolvers<unknown>();
-  const endless = archiveBytes(key, AT, async (writer) => {
+  const endless = archiveBytes({ recipient }, AT, async (writer) => {
     try {
       for (let n = 0; ; n++) await writer.add(`files/${n}`, randomBytes(1_000_000));
     } catch (error) {
@@ -155,8 +156,9 @@ it('ends the reader when the writer fails, and the writer when the reader stops'
 });
 
 it('waits for its reader: a slow one keeps memory low', async () => {
+  const { recipient } = await forIdentity();
   let written = 0;
-  const slow = archiveBytes(key, AT, async (writer) => {
+  const slow = archiveBytes({ recipient }, AT, async (writer) => {
     for (let n = 0; n < 100; n++) {
       await writer.add(`files/${n}`, randomBytes(1_000_000));
       written++;

@@ -1,7 +1,7 @@
 // Copies real databases out and in: every kind of value, while retention deletes.
 
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -211,6 +211,41 @@ it('leaves nothing when it is stopped, when the disk is full, or when the databa
   );
   await expect(take({ name: before[0] })).rejects.toThrow('already exists. It was not changed.');
   expect(await names()).toEqual(before);
+});
+
+it('never shows an archive without its facts, whenever the process dies', async () => {
+  const [known] = await target.list();
+  if (known === undefined) throw new Error('no backup');
+  const name = 'holdfast-20200202T000000Z.tar.zst.age';
+  async function* content(): AsyncGenerator<Uint8Array> {
+    yield Buffer.from('an archive');
+  }
+  const moments: string[][] = [];
+  const described = { ...known, name };
+  const sidecar = (): typeof described => {
+    moments.push(readdirSync(directory).filter((each) => each.includes(name)));
+    return described;
+  };
+  const asLinked = new DirectoryTarget(directory);
+  asLinked.putSidecar = async (backup) => {
+    await target.putSidecar(backup);
+    moments.push(
+      readdirSync(directory)
+        .filter((each) => each.includes(name))
+        .toSorted(),
+    );
+    // Another process that begins a backup now must not take it for a leftover.
+    expect(await target.clean()).toEqual([]);
+  };
+  await asLinked.write(name, content(), { sidecar });
+  expect(moments).toEqual([[`.${name}.partial`], [`.${name}.partial`, `${name}.json`]]);
+  expect(await target.list()).toContainEqual(described);
+  const failing = (): never => {
+    throw new Error('no facts');
+  };
+  await target.remove(name);
+  await expect(target.write(name, content(), { sidecar: failing })).rejects.toThrow('no facts');
+  expect(readdirSync(directory).filter((each) => each.includes(name))).toEqual([]);
 });
 
 it('deletes what a killed backup left, and nothing else', async () => {

@@ -91,6 +91,17 @@ describe.skipIf(!hasS3Server)('backups in S3-compatible storage (needs versitygw
     expect(await target.clean()).toEqual([]);
   });
 
+  it('stores the facts of an archive before the archive appears', async () => {
+    const moments: string[][] = [];
+    const sidecar = (): Backup => {
+      moments.push(stored());
+      return backup();
+    };
+    await target.write(NAME, chunks(), { sidecar });
+    expect(moments.flat().some((each) => each.endsWith(NAME))).toBe(false);
+    expect(await target.list()).toEqual([backup()]);
+  });
+
   it('stores small and empty content, and lists the newest first', async () => {
     const older = 'holdfast-20260130T023000Z.tar.zst.age';
     await target.write(older, chunks(Buffer.from('x')));

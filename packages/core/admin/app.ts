@@ -23,8 +23,17 @@ import {
   METHODS,
   readJson,
 } from '../http/route.ts';
+import { exportRoutes } from '../history/export-routes.ts';
+import { HistoryRoutes } from '../history/routes.ts';
 import { missionRoutes } from '../missions/routes.ts';
 import type { CoreCaller, CoreConnection, DirectoryGroup } from '../model/parts.ts';
+import { ProfileRoutes } from '../profiles/routes.ts';
+import { ReportRoutes } from '../reports/citrap.ts';
+import { ErrorLogRoutes } from '../reports/error-logs.ts';
+import { TrackRoutes } from '../reports/tracks.ts';
+import { ProductRoutes } from '../services/products.ts';
+import { streamServiceRoutes } from '../services/stream-services.ts';
+import { VideoRoutes } from '../services/video.ts';
 import { notice } from '../stream/server-events.ts';
 import { CertificateRoutes } from './certificates.ts';
 import { clientRoutes } from './clients.ts';
@@ -32,6 +41,7 @@ import { noSuchMethod, requireRight } from './gate.ts';
 import { groupChangeRoutes } from './group-changes.ts';
 import type { AdminApiOptions } from './options.ts';
 import { retentionRoutes } from './retention.ts';
+import { securityRoutes } from './security.ts';
 import { Actuator, serverRoutes } from './server.ts';
 import { SubscriptionRoutes } from './subscriptions.ts';
 
@@ -179,6 +189,7 @@ export type AdminApi = (request: Request, connection: CoreConnection, caller: Co
 export function adminRoutes(options: AdminApiOptions): AdminRoute[] {
   return [
     ...serverRoutes(options),
+    ...securityRoutes(options),
     ...new CertificateRoutes(options).routes(),
     ...enrollmentAttemptRoutes(options),
     ...groupChangeRoutes(options),
@@ -188,7 +199,16 @@ export function adminRoutes(options: AdminApiOptions): AdminRoute[] {
     ...new SubscriptionRoutes(options).routes(),
     ...noticeRoutes(options),
     ...missionRoutes(options),
+    ...new HistoryRoutes(options).routes(),
+    ...new ProfileRoutes(options).routes(),
+    ...new ErrorLogRoutes(options).routes(),
+    ...new ReportRoutes(options).routes(),
+    ...exportRoutes(options),
+    ...new TrackRoutes(options).routes(),
     ...retentionRoutes(options),
+    ...new VideoRoutes(options).routes(),
+    ...new ProductRoutes(options).routes(),
+    ...streamServiceRoutes(options),
     ...pluginRoutes(options),
     ...new Actuator(options).routes(),
     ...new UploadRoutes(options).routes(),

@@ -1,10 +1,10 @@
 // Serves /Marti/api/clientEndPoints: every client that was ever on the stream, and whether it is
 // connected.
 
-import { groupsOf, visiblePlaces } from '../groups/own-groups.ts';
-import { certificateDate, CoreFault, wrapped } from '../http/answers.ts';
+import { visiblePlacesNamed } from '../groups/own-groups.ts';
+import { certificateDate, wrapped } from '../http/answers.ts';
 import { KeptAnswers } from '../http/kept-answers.ts';
-import { type AdminContext, type AdminRoute, flag, isAdmin, wholeNumber } from '../http/route.ts';
+import { type AdminContext, type AdminRoute, flag, wholeNumber } from '../http/route.ts';
 import type { ClientEndpoint } from '../store/presence.ts';
 import type { AdminApiOptions } from './options.ts';
 
@@ -17,26 +17,11 @@ export function clientRoutes(options: AdminApiOptions): AdminRoute[] {
   /** The same question within 5 s gets the same answer. */
   const kept = new KeptAnswers<ClientEndpoint[]>({ keptMs: KEPT_MS, most: MAX_KEPT, now });
 
-  /** Places that the caller may see, or those of the named groups among them. */
-  async function placesOf(c: AdminContext): Promise<number[] | 'all'> {
-    const names = c.req.queries('group') ?? [];
-    const { caller } = c.env;
-    if (names.length === 0) return visiblePlaces(caller, options);
-    const rows = (await groupsOf(caller, options)).filter(({ direction }) => direction === 'OUT');
-    const own = new Map(rows.map(({ group }) => [group.name, group.bitpos]));
-    return names.map((name) => {
-      const place = own.get(name);
-      if (place !== undefined) return place;
-      if (isAdmin(caller)) throw new CoreFault('not found', `Group ${name} not found.`);
-      throw new CoreFault('forbidden', `You are not a member of group ${name}.`);
-    });
-  }
-
   async function listEndpoints(c: AdminContext): Promise<Response> {
     const secondsAgo = wholeNumber(c, 'secAgo', 0, 0);
     const connectedOnly = flag(c, 'showCurrentlyConnectedClients');
     const newestOnly = flag(c, 'showMostRecentOnly');
-    const groups = await placesOf(c);
+    const groups = await visiblePlacesNamed(c.env.caller, c.req.queries('group') ?? [], options);
     const since = secondsAgo === 0 ? undefined : secondsBefore(now(), secondsAgo);
     const key = JSON.stringify([secondsAgo, connectedOnly, newestOnly, groups]);
     const found = await kept.ask(key, () => endpoints.list({ groups, since, connectedOnly, newestOnly }));

@@ -5,14 +5,39 @@ import { availableParallelism } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import type { EnrollmentAttempts } from '../enrollment/events.ts';
 import type { FilesOptions } from '../files/options.ts';
+import type { ExportOptions } from '../history/export-routes.ts';
+import type { HistoryOptions } from '../history/routes.ts';
 import type { MissionApiOptions } from '../missions/access.ts';
 import type { CertificateStore, CoreDirectory, Retention, Revocations } from '../model/parts.ts';
 import type { ArchiveCounts, CoreStream, StreamCounts } from '../model/stream.ts';
+import type { ProfilesOptions } from '../profiles/routes.ts';
+import type { ReportOptions } from '../reports/citrap.ts';
+import type { ErrorLogOptions } from '../reports/error-logs.ts';
+import type { TrackOptions } from '../reports/tracks.ts';
 import type { RetentionRuns } from '../retention/retention-service.ts';
+import type { ProductOptions } from '../services/products.ts';
+import type { StreamServicesOptions } from '../services/stream-services.ts';
+import type { VideoOptions } from '../services/video.ts';
 import type { CertificateLists } from '../store/certificates.ts';
-import type { ClientEndpoints, CoreDatabaseFacts } from '../store/presence.ts';
+import type { History } from '../store/history.ts';
+import type { CoreDatabaseFacts } from '../store/presence.ts';
+import type { SecurityOptions } from './security.ts';
 
-export interface AdminApiOptions extends FilesOptions, MissionApiOptions {
+export interface AdminApiOptions
+  extends
+    FilesOptions,
+    MissionApiOptions,
+    HistoryOptions,
+    ExportOptions,
+    ProfilesOptions,
+    ErrorLogOptions,
+    ReportOptions,
+    ProductOptions,
+    SecurityOptions,
+    TrackOptions,
+    StreamServicesOptions,
+    VideoOptions {
+  history: History;
   certificates: CertificateStore;
   /** Shared with enrollment, which clears it. */
   lists: CertificateLists;
@@ -24,7 +49,6 @@ export interface AdminApiOptions extends FilesOptions, MissionApiOptions {
   knownAccount: string;
   /** Of 8446. */
   enrollmentAttempts: Pick<EnrollmentAttempts, 'list'>;
-  endpoints: ClientEndpoints;
   retention: Retention;
   retentionRuns: RetentionRuns;
   database: CoreDatabaseFacts;

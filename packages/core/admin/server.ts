@@ -5,7 +5,6 @@ import { messageOf } from '@holdfast/kit/app-error';
 import { readOrMakeRandom } from '@holdfast/kit/files';
 import { groupsOf } from '../groups/own-groups.ts';
 import { json, PageFault, plainText, wrapped } from '../http/answers.ts';
-import { deviceProfile } from '../http/device-profile.ts';
 import { type AdminContext, type AdminRoute, isAdmin } from '../http/route.ts';
 import type { AdminApiOptions } from './options.ts';
 
@@ -24,9 +23,6 @@ export function serverRoutes(options: AdminApiOptions): AdminRoute[] {
     return json([...new Set(sends ? [caller.role] : [caller.role, 'ROLE_READONLY'])]);
   }
 
-  const connectionProfile = { GET: (c: AdminContext) => deviceProfile('Connection', c.req.raw) };
-  const noProfile = { GET: () => new Response(null, { status: 204 }) };
-
   return [
     { path: '/Marti/api/version', handlers: { GET: () => plainText(CORE_VERSION) } },
     { path: '/Marti/api/version/info', handlers: { GET: () => json({ ...API_RELEASE, variant: 'embedded' }) } },
@@ -39,8 +35,6 @@ export function serverRoutes(options: AdminApiOptions): AdminRoute[] {
     { path: '/Marti/api/home', handlers: { GET: () => plainText('/Marti/api/version') } },
     { path: '/Marti/api/util/isAdmin', handlers: { GET: (c) => json(isAdmin(c.env.caller)) } },
     { path: '/Marti/api/util/user/roles', handlers: { GET: listRoles } },
-    { path: '/Marti/api/device/profile/connection', handlers: connectionProfile },
-    { path: '/Marti/api/device/profile/tool/:tool', handlers: noProfile },
     { path: '/Marti/api/database/cotCount', handlers: { GET: async () => json(await database.cotCount()) } },
   ];
 }

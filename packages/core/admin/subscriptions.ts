@@ -3,7 +3,7 @@
 import { nameKey } from '@holdfast/kit/names';
 import { contact, groupsOf, rowsAmong, toGroupView } from '../groups/own-groups.ts';
 import { json, wrapped } from '../http/answers.ts';
-import { type AdminContext, type AdminRoute, invalid, isAdmin, wholeNumber } from '../http/route.ts';
+import { type AdminContext, type AdminRoute, flag, invalid, isAdmin, wholeNumber } from '../http/route.ts';
 import type { CoreCaller, KnownGroup, Subscription } from '../model/parts.ts';
 import type { AdminApiOptions } from './options.ts';
 
@@ -86,6 +86,8 @@ export class SubscriptionRoutes {
       pendingWrites: subscription.pendingWrites,
       numProcessed: subscription.processed,
       protocol: subscription.protocol,
+      // Of our own: a release does not say it.
+      framing: subscription.framing,
       xpath: null,
       subscriptionUid: subscription.subscriptionUid,
       ...UNKNOWN_METRICS,
@@ -100,7 +102,10 @@ export class SubscriptionRoutes {
     const page = wholeNumber(c, 'page', -1, -1);
     const paged = isAdmin(c.env.caller) && limit > 0 && page > 0;
     const shown = paged ? sorted.slice((page - 1) * limit, page * limit) : sorted;
-    return wrapped(TYPE, await this.#infos(shown), this.#options.nodeId);
+    const infos = await this.#infos(shown);
+    if (!flag(c, 'positions')) return wrapped(TYPE, infos, this.#options.nodeId);
+    const placed = infos.map((info, at) => ({ ...info, position: shown[at]?.position?.() ?? null }));
+    return wrapped(TYPE, placed, this.#options.nodeId);
   }
 
   async #readSubscription(c: AdminContext): Promise<Response> {

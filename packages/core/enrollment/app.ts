@@ -6,8 +6,7 @@ import { readBody } from '@holdfast/kit/body';
 import type { Log } from '@holdfast/kit/log';
 import { ADMIN_ROLE_GROUP, nameKey } from '@holdfast/kit/names';
 import type { Authority, SignedCertificate } from '@holdfast/pki/parts';
-import { CoreFault, faultResponse, isFromForeignSite, json } from '../http/answers.ts';
-import { deviceProfile } from '../http/device-profile.ts';
+import { CoreFault, faultResponse, isFromForeignSite, json, PageFault, pageResponse } from '../http/answers.ts';
 import type {
   CertificateStore,
   CoreCaller,
@@ -16,6 +15,7 @@ import type {
   CoreFetch,
   CoreRole,
 } from '../model/parts.ts';
+import type { DeviceProfiles } from '../profiles/device-profiles.ts';
 import { createEnroll } from './enroll.ts';
 import { type EnrollmentAttempts, EnrollmentEvents } from './events.ts';
 import { Refusal, refusalResponse } from './refusal.ts';
@@ -132,6 +132,7 @@ export interface EnrollmentApiOptions {
   bundle: CertificateBundle;
   /** Answers whatever is not of enrollment, and refuses by the role of the caller. */
   adminApi: (request: Request, connection: CoreConnection, caller: CoreCaller) => Response | Promise<Response>;
+  profiles: Pick<DeviceProfiles, 'onEvent' | 'ofTool' | 'filesOfTool'>;
   /** Whoever is in it administers the core. */
   adminGroup?: string;
   attempts: Pick<EnrollmentAttempts, 'add'>;
@@ -160,7 +161,7 @@ const FOR_EVERYBODY = /^\/Marti\/api\/(?:version(?:\/config)?|util\/user(?:\/[A-
  * const response = await api(request, { clientAddress: '192.0.2.7', secure: true });
  */
 export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
-  const { directory, authority, bundle, adminApi, adminGroup = ADMIN_ROLE_GROUP, log, now, steadyMs } = options;
+  const { directory, authority, bundle, adminApi, log, now, steadyMs } = options;
   const events = new EnrollmentEvents(log, steadyMs, options.attempts);
   const endpoint = createPasswordCheck(directory, steadyMs, events);
   const tokens = new Tokens(now);
@@ -194,12 +195,11 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
     });
   }
 
-  /** For a request whose answer is the same for everybody who may come in. */
-  const signedIn = (answer: (request: Request) => Response) => async (c: EnrollmentContext) => {
-    await prepare(c)();
-    return answer(c.req.raw);
+  /** For whoever may come in. */
+  const signedIn = (answer: AnswerToAnybody) => async (c: EnrollmentContext) => {
+    const { entry } = await prepare(c)();
+    return answer(c.req.raw, entry.username, c.req.param('tool') ?? '');
   };
-  const nothing = (): Response => new Response(null, { status: 204 });
 
   app.use(async function refuseForeignSites(c, next) {
     if (isFromForeignSite(c.req.raw, c.env.connection))
@@ -208,12 +208,7 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   });
   add('POST', '/oauth/token', (c) => giveToken(c.req.raw, c.env.connection));
   add('GET', `${TLS}/config`, signedIn(certificateConfig));
-  add(
-    'GET',
-    `${TLS}/profile/enrollment`,
-    signedIn((request) => deviceProfile('Enrollment', request)),
-  );
-  add('GET', `${TLS}/profile/tool/:tool`, signedIn(nothing));
+  for (const [path, answer] of profileCalls(options.profiles)) add('GET', `${TLS}/profile/${path}`, signedIn(answer));
   add('POST', `${TLS}/signClient`, async (c) =>
     bundledCertificate(bundle, await certificate(c, prepare(c)), authority.chain),
   );
@@ -226,7 +221,7 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   });
   app.all('*', async function askAdminApi(c) {
     const someone = await prepare(c)();
-    const role = await roleOf(someone, adminGroup);
+    const role = await roleOf(someone, options.adminGroup ?? ADMIN_ROLE_GROUP);
     const isOpen = FOR_EVERYBODY.test(c.req.path) && ['GET', 'HEAD'].includes(c.req.method);
     if (role !== 'ROLE_ADMIN' && !isOpen) throw new Refusal(403, 'This requires a certificate.');
     return adminApi(c.req.raw, c.env.connection, { username: someone.entry.username, by: someone.by, role });
@@ -234,6 +229,16 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   app.onError((error, c) => answerTo(error, c, events));
 
   return (request, connection) => app.fetch(request, { connection });
+}
+
+type AnswerToAnybody = (request: Request, username: string, tool: string) => Response | Promise<Response>;
+
+function profileCalls(profiles: EnrollmentApiOptions['profiles']): [path: string, answer: AnswerToAnybody][] {
+  return [
+    ['enrollment', (request, username) => profiles.onEvent('Enrollment', request, username)],
+    ['tool/:tool', (...given) => profiles.ofTool(...given)],
+    ['tool/:tool/file', (...given) => profiles.filesOfTool(...given)],
+  ];
 }
 
 /** An app password never administers: its QR code is handed around. */
@@ -255,6 +260,7 @@ function clientUidOf(c: EnrollmentContext): string {
 function answerTo(error: Error, c: EnrollmentContext, events: EnrollmentEvents): Response {
   if (error instanceof Refusal) return refusalResponse(error);
   if (error instanceof CoreFault) return faultResponse(error);
+  if (error instanceof PageFault) return pageResponse(error);
   const failure = {
     address: c.env.connection.clientAddress,
     user: (c.get('user') as string | undefined) ?? claimedUser(c),

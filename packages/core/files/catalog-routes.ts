@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { visiblePlaces } from '../groups/own-groups.ts';
-import { CoreFault, emptyAnswer, htmlPage, wrapped } from '../http/answers.ts';
+import { CoreFault, emptyAnswer, htmlPage, json, wrapped } from '../http/answers.ts';
 import {
   type AdminContext,
   type AdminRoute,
@@ -30,9 +30,10 @@ import {
 } from './query-parameters.ts';
 import type { FilesOptions } from './options.ts';
 import { toFileView, toMetadataView, toResourceView, textJson } from './file-views.ts';
-import { MISSION_PACKAGE } from './upload-routes.ts';
+import { ICON_SET, MISSION_PACKAGE } from './upload-routes.ts';
 
 const MAX_BODY_BYTES = 4096;
+const BYTES_PER_MEGABYTE = 1024 * 1024;
 
 type Wanted = { hash?: string; id?: number };
 
@@ -111,9 +112,13 @@ export class CatalogRoutes {
   }
 
   routes(): AdminRoute[] {
+    const limit = Math.floor(this.#options.spool.maxBytes / BYTES_PER_MEGABYTE);
     return [
+      { path: '/files/api/config', handlers: { GET: () => json({ uploadSizeLimit: limit }) } },
       { path: '/Marti/sync/search', handlers: { GET: (c) => this.#search(c) } },
+      { path: '/Marti/sync/:hash/metadata', handlers: { GET: (c) => this.#metadata(c) } },
       { path: '/Marti/api/sync/search', handlers: { GET: (c) => this.#wrappedSearch(c) } },
+      { path: '/Marti/api/iconset/all/uid', handlers: { GET: (c) => this.#listIconSets(c) } },
       { path: '/Marti/api/files/metadata', handlers: { GET: (c) => this.#listFiles(c) } },
       { path: '/Marti/api/files/metadata/count', handlers: { GET: (c) => this.#countFiles(c) } },
       {
@@ -145,8 +150,23 @@ export class CatalogRoutes {
     return textJson({ resultCount: results.length, results });
   }
 
+  /** Of the newest of that hash that the caller may see. */
+  async #metadata(c: AdminContext): Promise<Response> {
+    const groups = await visiblePlaces(c.env.caller, this.#options);
+    const file = await this.#options.resources.find({ groups, hash: pathHash(c) });
+    if (file === undefined) throw new CoreFault('not found', 'File not found.');
+    return textJson(toMetadataView(file));
+  }
+
   async #wrappedSearch(c: AdminContext): Promise<Response> {
     return wrapped('Resource', (await this.#found(c)).map(toResourceView), this.#options.nodeId);
+  }
+
+  /** Files that were uploaded with the tool `iconset`. */
+  async #listIconSets(c: AdminContext): Promise<Response> {
+    const groups = await visiblePlaces(c.env.caller, this.#options);
+    const found = await this.#options.resources.search({ groups, tool: ICON_SET }, MAX_FOUND);
+    return wrapped('java.lang.String', [...new Set(found.map(({ uid }) => uid))], this.#options.nodeId);
   }
 
   async #queryOf(c: AdminContext): Promise<ResourceQuery> {

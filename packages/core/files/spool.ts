@@ -14,6 +14,8 @@ export interface SpooledFile extends FileParts {
   sizeBytes: number;
   /** SHA-256, lower-case hex. */
   hash: string;
+  /** Where it lies until it is removed. */
+  path: string;
   /** To be called in any case. */
   remove(): Promise<void>;
 }
@@ -72,7 +74,7 @@ export class Spool {
     const remove = (): Promise<void> => rm(path, { force: true });
     try {
       const { sizeBytes, hash } = await this.#write(path, source);
-      return { sizeBytes, hash, parts: (bytes) => partsOf(path, bytes), remove };
+      return { sizeBytes, hash, path, parts: (bytes) => partsOf(path, bytes), remove };
     } catch (error) {
       await remove();
       throw FULL.has(codeOf(error) ?? '') ? noRoom(error) : error;

@@ -6,9 +6,10 @@ import { pipeline } from 'node:stream/promises';
 import { Busboy, type BusboyInstance } from '@fastify/busboy';
 import { messageOf } from '@holdfast/kit/app-error';
 import { limitPerCaller, serialize } from '@holdfast/kit/concurrency';
-import { placesNamed, sendingRows } from '../groups/own-groups.ts';
-import { CoreFault, PageFault, plainText } from '../http/answers.ts';
-import { type AdminContext, type AdminRoute, invalid, isAdmin } from '../http/route.ts';
+import { sendingPlaces } from '../groups/own-groups.ts';
+import { CoreFault, PageFault, plainText, wrapped } from '../http/answers.ts';
+import { type AdminContext, type AdminRoute, invalid } from '../http/route.ts';
+import { parsedXml } from '../http/xml-body.ts';
 import type { Resource } from '../model/mission.ts';
 import type { NewResource } from '../store/resources.ts';
 import {
@@ -23,10 +24,12 @@ import {
   MAX_NAME,
   MAX_TOOL,
   plainType,
+  textFault,
 } from './query-parameters.ts';
 import type { FilesOptions } from './options.ts';
 import { contentUrl, toMetadataView, textJson } from './file-views.ts';
 import { type Spool, type SpooledFile, tooLarge } from './spool.ts';
+import { readZipEntry } from './zip-entry.ts';
 
 /**
  * The file in the body of an upload: the body itself, or one part of a form. Nothing of it is kept
@@ -47,7 +50,7 @@ export interface UploadBody {
 }
 
 /** Names of the part that holds the file. */
-const PARTS: ReadonlySet<string | undefined> = new Set(['assetfile', 'resource']);
+const PARTS: ReadonlySet<string | undefined> = new Set(['assetfile', 'resource', 'file']);
 const LIMITS = { files: 4, fields: 32, parts: 36, fieldSize: 1024, headerPairs: 32, headerSize: 8 * 1024 };
 
 export function isForm(contentType: string): boolean {
@@ -84,7 +87,7 @@ export async function readForm({ contentType, body }: UploadBody, spool: Spool):
   await upload?.file.remove();
   if (taken.failure !== undefined) throw taken.failure;
   if (read.status === 'rejected') throw read.reason instanceof PageFault ? read.reason : unreadable(read.reason);
-  throw new CoreFault('invalid', 'Invalid Request: the form has no part assetfile or resource with a file');
+  throw new CoreFault('invalid', 'Invalid Request: the form has no part assetfile, resource or file with a file');
 }
 
 function formOf(contentType: string): BusboyInstance {
@@ -121,6 +124,7 @@ async function* whole(body: UploadBody['body']): AsyncGenerator<Uint8Array> {
 const MAX_FORM_BYTES = 256 * 1024;
 const MAX_CONCURRENT = { most: 32, maxPerOne: 16 };
 export const MISSION_PACKAGE = 'missionpackage';
+export const ICON_SET = 'iconset';
 
 export class UploadRoutes {
   readonly #options: FilesOptions;
@@ -136,23 +140,12 @@ export class UploadRoutes {
     return [
       { path: '/Marti/sync/upload', handlers: { POST: (c) => this.#upload(c) } },
       { path: '/Marti/sync/missionupload', handlers: { POST: (c) => this.#missionUpload(c) } },
+      { path: '/Marti/api/iconset', handlers: { POST: (c) => this.#iconSet(c) } },
     ];
   }
 
-  /**
-   * Places of the groups that will see the file: those named, else all that the caller may send
-   * into.
-   */
-  async #placesOf(c: AdminContext): Promise<number[]> {
-    const { caller } = c.env;
-    const wanted = [...requestedAll(c, 'groups'), ...requestedAll(c, 'group')]
-      .flatMap((text) => text.split(','))
-      .filter((text) => text !== '');
-    const rows = await sendingRows(caller, this.#options);
-    if (wanted.length > 0) return placesNamed([...new Set(wanted)], rows);
-    const active = rows.filter((row) => row.active || isAdmin(caller)).map(({ group }) => group.bitpos);
-    if (active.length === 0) throw new CoreFault('forbidden', 'You have no group that you may send to.');
-    return active;
+  #placesOf(c: AdminContext): Promise<number[]> {
+    return sendingPlaces(c.env.caller, [...requestedAll(c, 'groups'), ...requestedAll(c, 'group')], this.#options);
   }
 
   async #received<T>(
@@ -234,6 +227,23 @@ export class UploadRoutes {
     return textJson(toMetadataView(row));
   }
 
+  /** A file with the tool `iconset`, under the uid that is in its iconset.xml. */
+  async #iconSet(c: AdminContext): Promise<Response> {
+    if (!isForm(c.req.header('content-type') ?? '')) throw invalid('the body must be a form with a part file');
+    const places = await this.#placesOf(c);
+    const row = await this.#received(
+      c,
+      (body) => readForm(body, this.#options.spool),
+      async (got) => {
+        const uid = await iconSetUid(got.file.path);
+        const file = { ...this.#newResource(c, got, this.#nameOf(c, 'name', got)), tool: ICON_SET, places, uid };
+        return this.#write(() => this.#options.resourceWriter.add(file, got.file));
+      },
+    );
+    this.#stored(row);
+    return wrapped('java.lang.String', 'You successfully uploaded', this.#options.nodeId);
+  }
+
   /** One file of each hash: whoever brings it again shares it with his groups too. */
   async #missionUpload(c: AdminContext): Promise<Response> {
     checkTexts(c);
@@ -265,4 +275,20 @@ function checkTexts(c: AdminContext): void {
   requestedNumber(c, 'latitude', -90, 90);
   requestedNumber(c, 'longitude', -180, 180);
   requestedNumber(c, 'altitude', -1e6, 1e9);
+}
+
+const ICON_SET_INDEX = { called: 'iconset.xml', maxBytes: 2_000_000 };
+
+/** As its iconset.xml says. Rejects with a CoreFault that says why the file is no icon set. */
+async function iconSetUid(path: string): Promise<string> {
+  try {
+    const index = await readZipEntry(path, (name) => lastPart(name) === ICON_SET_INDEX.called, ICON_SET_INDEX);
+    const [set] = parsedXml(index.toString('utf8')).getElementsByTagName('iconset');
+    const uid = set?.getAttribute('uid') ?? '';
+    const fault = uid === '' ? 'is missing' : textFault(uid, MAX_NAME);
+    if (fault === undefined) return uid;
+    throw new Error(`its uid ${fault}`);
+  } catch (cause) {
+    throw invalid(`the file is no icon set: ${messageOf(cause)}`);
+  }
 }

@@ -47,6 +47,24 @@ export function placesNamed(names: readonly string[], rows: readonly GroupRow[])
   });
 }
 
+/**
+ * Places of the groups that will see what the caller brings: those of these names, else every one
+ * that they may send into and have switched on (an admin: every one). Throws 403 for a name that
+ * they may not send to, and if there is none.
+ */
+export async function sendingPlaces(
+  caller: CoreCaller,
+  names: readonly string[],
+  parts: GroupParts,
+): Promise<number[]> {
+  const rows = await sendingRows(caller, parts);
+  const wanted = [...new Set(names.flatMap((text) => text.split(',')).filter((name) => name !== ''))];
+  if (wanted.length > 0) return placesNamed(wanted, rows);
+  const active = rows.filter((row) => row.active || isAdmin(caller)).map(({ group }) => group.bitpos);
+  if (active.length === 0) throw new CoreFault('forbidden', 'You have no group that you may send to.');
+  return [...new Set(active)].toSorted((a, b) => a - b);
+}
+
 /** The rows of somebody with these memberships; new groups get their places. */
 export async function rowsOf(
   username: string,
@@ -101,6 +119,23 @@ export async function visiblePlaces(caller: CoreCaller, parts: GroupParts): Prom
   if (isAdmin(caller)) return 'all';
   const rows = await groupsOf(caller, parts);
   return rows.filter(({ direction }) => direction === 'OUT').map(({ group }) => group.bitpos);
+}
+
+/** The same, or of the named groups among them. Throws 404 or 403 for others. */
+export async function visiblePlacesNamed(
+  caller: CoreCaller,
+  names: readonly string[],
+  parts: GroupParts,
+): Promise<number[] | 'all'> {
+  if (names.length === 0) return visiblePlaces(caller, parts);
+  const rows = (await groupsOf(caller, parts)).filter(({ direction }) => direction === 'OUT');
+  const own = new Map(rows.map(({ group }) => [group.name, group.bitpos]));
+  return names.map((name) => {
+    const place = own.get(name);
+    if (place !== undefined) return place;
+    if (isAdmin(caller)) throw new CoreFault('not found', `Group ${name} not found.`);
+    throw new CoreFault('forbidden', `You are not a member of group ${name}.`);
+  });
 }
 
 /** Of somebody who is on the stream. */

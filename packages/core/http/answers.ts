@@ -136,11 +136,15 @@ const OWN_FETCH_SITES = new Set(['same-origin', 'none']);
  * Sec-Fetch-Site is no browser, and is let through. True for a request of an unsafe method that a
  * page of another site has caused.
  */
-export function isFromForeignSite(
-  { method, headers, url }: Request,
+export function isFromForeignSite(request: Request, connection: Pick<CoreConnection, 'secure'>): boolean {
+  return !SAFE.has(request.method) && isOfForeignPage(request, connection);
+}
+
+/** The same whatever the method. */
+export function isOfForeignPage(
+  { headers, url }: Pick<Request, 'headers' | 'url'>,
   { secure }: Pick<CoreConnection, 'secure'>,
 ): boolean {
-  if (SAFE.has(method)) return false;
   const site = headers.get('sec-fetch-site');
   if (site !== null && !OWN_FETCH_SITES.has(site)) return true;
   const origin = headers.get('origin');

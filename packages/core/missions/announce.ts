@@ -3,8 +3,10 @@
 import { randomUUID } from 'node:crypto';
 import { nameKey } from '@holdfast/kit/names';
 import {
+  type Attachment,
   type Mission,
   type MissionChange,
+  type MissionLayer,
   type MissionRole,
   type MissionWithGroups,
   PERMISSIONS,
@@ -27,6 +29,7 @@ export function contentElement(change: MissionChange): string {
     contentUid === null ? '' : element('contentUid', escapeXml(contentUid)),
     element('creatorUid', escapeXml(change.creatorUid)),
     details === null || details === undefined ? '' : detailsElement(details),
+    change.attachment === undefined ? '' : attachmentElement(change.attachment),
     element('isFederatedChange', 'false'),
     element('missionGuid', change.missionGuid),
     element('missionName', escapeXml(change.missionName)),
@@ -62,6 +65,24 @@ function detailsElement({ type, callsign, iconsetPath, color, lat, lon }: UidDet
   return `<details${attributes.join('')}>${location}</details>`;
 }
 
+function attachmentElement({ kind, uid, body }: Attachment): string {
+  const members = Object.entries<unknown>({ ...body, uid }).flatMap(([name, value]) =>
+    ['string', 'number', 'boolean'].includes(typeof value) ? [element(name, escapeXml(String(value)))] : [],
+  );
+  return element(kind, members.join(''));
+}
+
+function layerElement({ uid, name, type, parentUid }: MissionLayer): string {
+  const members = Object.entries({ name, parentUid, type, uid });
+  const inside = members.map(([member, value]) => (value === null ? '' : element(member, escapeXml(value))));
+  return element('missionLayer', inside.join(''));
+}
+
+function roleElement(role: MissionRole): string {
+  const permissions = PERMISSIONS[role].map((each) => element('permissions', each)).join('');
+  return `<role type="${role}">${permissions}</role>`;
+}
+
 function element(name: string, inside: string): string {
   return `<${name}>${inside}</${name}>`;
 }
@@ -79,13 +100,27 @@ export interface Announce {
     changes: readonly MissionChange[],
     authorUid: string,
   ): void;
-  /** Name, description, groups and the like. */
-  metadata(mission: Named, devices: readonly StreamDevice[], authorUid: string): void;
-  keywords(mission: Named, devices: readonly StreamDevice[], authorUid: string): void;
+  /** Metadata are name, description, groups and the like. */
+  changed(
+    what: 'metadata' | 'keywords' | 'log',
+    mission: Named,
+    devices: readonly StreamDevice[],
+    authorUid: string,
+  ): void;
+  layers(mission: Named, devices: readonly StreamDevice[], layers: readonly MissionLayer[], authorUid: string): void;
+  invited(
+    mission: Named,
+    devices: readonly StreamDevice[],
+    invitation: { token: string; role: MissionRole },
+    authorUid: string,
+  ): void;
+  /** An event that came by the API. */
+  sent(devices: readonly StreamDevice[], event: ServerEvent): void;
   /** As an invitation, as a release sends it. */
   role(mission: Named, devices: readonly StreamDevice[], role: MissionRole, authorUid: string): void;
 }
 
+const CHANGE_NOTICES = { metadata: 't-x-m-c-m', keywords: 't-x-m-c-k', log: 't-x-m-c-l' } as const;
 const STALE_MS = 20_000;
 /** Changes in one event: an event of a thousand would be too large for some devices. */
 const CHANGES_AT_ONCE = 50;
@@ -108,28 +143,41 @@ export function announce(notices: () => StreamNotices | undefined): Announce {
           .map(contentElement)
           .join('');
         const all = `<MissionChanges>${inside}</MissionChanges>`;
-        toDevices(devices, missionEvent('t-x-m-c', 'CHANGE', mission, authorUid, all));
+        const type = changes[at]?.attachment?.kind === 'externalData' ? 't-x-m-c-e' : 't-x-m-c';
+        toDevices(devices, missionEvent(type, 'CHANGE', mission, authorUid, all));
       }
     },
-    metadata: (mission, devices, authorUid) =>
-      toDevices(devices, missionEvent('t-x-m-c-m', 'CHANGE', mission, authorUid)),
-    keywords: (mission, devices, authorUid) =>
-      toDevices(devices, missionEvent('t-x-m-c-k', 'CHANGE', mission, authorUid)),
+    changed: (what, mission, devices, authorUid) =>
+      toDevices(devices, missionEvent(CHANGE_NOTICES[what], 'CHANGE', mission, authorUid)),
+    layers(mission, devices, layers, authorUid) {
+      for (const layer of layers.slice(0, CHANGES_AT_ONCE))
+        toDevices(devices, missionEvent('t-x-m-c-h', 'CHANGE', mission, authorUid, layerElement(layer)));
+    },
+    invited(mission, devices, { token, role }, authorUid) {
+      toDevices(devices, missionEvent('t-x-m-i', 'INVITE', mission, authorUid, roleElement(role), token));
+    },
+    sent: toDevices,
     role(mission, devices, role, authorUid) {
-      const permissions = PERMISSIONS[role].map((each) => `<permissions>${each}</permissions>`).join('');
-      const inside = `<role type="${role}">${permissions}</role>`;
-      toDevices(devices, missionEvent('t-x-m-r', 'INVITE', mission, authorUid, inside));
+      toDevices(devices, missionEvent('t-x-m-r', 'INVITE', mission, authorUid, roleElement(role)));
     },
   };
 }
 
-function missionEvent(type: string, says: string, mission: Named, authorUid: string, inside = ''): ServerEvent {
+function missionEvent(
+  type: string,
+  says: string,
+  mission: Named,
+  authorUid: string,
+  inside = '',
+  token = '',
+): ServerEvent {
   const attributes = [
     ['type', says],
     ['tool', mission.tool],
     ['name', mission.name],
     ['guid', mission.guid],
     ...(authorUid === '' ? [] : [['authorUid', authorUid]]),
+    ...(token === '' ? [] : [['token', token]]),
   ].map(([name, value = '']) => ` ${name}="${escapeXml(value)}"`);
   const detail = `<mission${attributes.join('')}>${inside}</mission>`;
   return { uid: randomUUID(), type, how: 'h-g-i-g-o', staleMs: STALE_MS, detail };

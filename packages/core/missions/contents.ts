@@ -1,6 +1,6 @@
 // Adds and removes mission contents, and reads changes and the newest events of its uids.
 
-import { wrapped } from '../http/answers.ts';
+import { CoreFault, wrapped } from '../http/answers.ts';
 import { type AdminContext, flag, invalid } from '../http/route.ts';
 import {
   MISSION_LIMITS,
@@ -10,10 +10,10 @@ import {
   type MissionUid,
   type MissionWithGroups,
 } from '../model/mission.ts';
-import { escapeXml } from '../model/wire-text.ts';
+import { eventXml, type StoredEvent, XML_HEAD } from '../model/stored-event.ts';
 import type { ContentChange } from '../store/mission-contents.ts';
-import type { MissionEvents, StoredEvent } from '../store/mission-events.ts';
-import type { MissionAccess, MissionApiOptions } from './access.ts';
+import type { MissionEvents } from '../store/mission-events.ts';
+import type { MissionAccess, MissionApiOptions, Visit } from './access.ts';
 import { audience } from './announce.ts';
 import { changeWindow, contentsRequest, reportedUid } from './request.ts';
 import { toChangeView, toMissionView } from './mission-views.ts';
@@ -21,33 +21,46 @@ import { toChangeView, toMissionView } from './mission-views.ts';
 /** Read at once: one event may have megabytes. */
 const BATCH = { events: 200, bytes: 2_000_000 };
 
-/**
- * Stored events as one XML document, written as it is sent: it may be larger than what should be in
- * memory. `<events>` with every event of `wanted`; those that are gone meanwhile are left out.
- */
+/** `<events>` with every event of `wanted`. */
 export function eventsDocument(
   events: Pick<MissionEvents, 'read'>,
   wanted: readonly { id: string; bytes: number }[],
 ): Response {
+  return batchedDocument(events, wanted, {
+    head: `${XML_HEAD}<events>`,
+    each: (event) => `${eventXml(event)}\n`,
+    tail: '</events>',
+    type: 'application/xml',
+  });
+}
+
+/**
+ * Stored events as one document, written as it is sent: it may be larger than what should be in
+ * memory. Those that are gone meanwhile are left out.
+ */
+export function batchedDocument(
+  events: Pick<MissionEvents, 'read'>,
+  wanted: readonly { id: string; bytes: number }[],
+  { head, each, tail, type }: { head: string; each: (event: StoredEvent) => string; tail: string; type: string },
+): Response {
   const encoder = new TextEncoder();
   let at = 0;
   const body = new ReadableStream<Uint8Array>({
-    start: (controller) =>
-      controller.enqueue(encoder.encode("<?xml version='1.0' encoding='UTF-8' standalone='yes'?>\n<events>")),
+    start: (controller) => controller.enqueue(encoder.encode(head)),
     async pull(controller) {
       const ids = nextBatch(wanted, at);
       at += ids.length;
-      const found = await events.read(ids);
-      controller.enqueue(encoder.encode(found.map((event) => `${eventXml(event)}\n`).join('')));
+      controller.enqueue(encoder.encode((await events.read(ids)).map(each).join('')));
       if (at < wanted.length) return;
-      controller.enqueue(encoder.encode('</events>'));
+      controller.enqueue(encoder.encode(tail));
       controller.close();
     },
   });
-  return new Response(body, { headers: { 'content-type': 'application/xml' } });
+  return new Response(body, { headers: { 'content-type': type } });
 }
 
-function nextBatch(wanted: readonly { id: string; bytes: number }[], from: number): string[] {
+/** Ids of the next few, of a size that memory can hold. */
+export function nextBatch(wanted: readonly { id: string; bytes: number }[], from: number): string[] {
   const ids: string[] = [];
   let bytes = 0;
   for (const { id, bytes: more } of wanted.slice(from, from + BATCH.events)) {
@@ -56,35 +69,6 @@ function nextBatch(wanted: readonly { id: string; bytes: number }[], from: numbe
     bytes += more;
   }
   return ids;
-}
-
-/** `<event …><point …/><detail>…</detail></event>` */
-export function eventXml(event: StoredEvent): string {
-  const date = (value: Date | null): string => (value ?? new Date(0)).toISOString();
-  const attributes: [string, string | null][] = [
-    ['version', '2.0'],
-    ['uid', event.uid],
-    ['type', event.type ?? ''],
-    ['time', date(event.time)],
-    ['start', date(event.start)],
-    ['stale', date(event.stale)],
-    ['how', event.how ?? ''],
-    ['access', event.access],
-    ['qos', event.qos],
-    ['opex', event.opex],
-    ['caveat', event.caveat],
-    ['releasableTo', event.releaseableTo],
-  ];
-  const written = attributes.flatMap(([name, value]) => (value === null ? [] : ` ${name}="${escapeXml(value)}"`));
-  const point = {
-    lat: event.lat ?? 0,
-    lon: event.lon ?? 0,
-    hae: event.hae ?? 0,
-    ce: event.ce ?? 9_999_999,
-    le: event.le ?? 9_999_999,
-  };
-  const where = Object.entries(point).map(([name, value]) => ` ${name}="${value}"`);
-  return `<event${written.join('')}><point${where.join('')}/>${event.detail ?? '<detail/>'}</event>`;
 }
 
 interface Report {
@@ -110,14 +94,16 @@ export class ContentHandlers {
     const request = await contentsRequest(c);
     const author = reportedUid(c, 'creatorUid');
     const { mission, sees } = await this.#access.visitToWrite('MISSION_WRITE', c);
-    const change = await this.#writes.addContent(mission.id, {
-      ...request,
-      creatorUid: author,
-      sees,
-      now: this.#options.now(),
-    });
-    if (isSomething(change))
-      await this.#tell({ mission, type: 'ADD_CONTENT', change, author, known: await this.#seenByAll(mission) });
+    const { filed, ...plain } = request;
+    const all = { uids: [...plain.uids], hashes: [...plain.hashes] };
+    for (const { uids, hashes } of filed) {
+      all.uids.push(...uids);
+      all.hashes.push(...hashes);
+    }
+    if (filed.length > 0) await this.#requireLayers(mission, new Set(filed.map(({ layerUid }) => layerUid)));
+    await this.takeIn({ mission, sees }, all, author);
+    for (const { layerUid, uids, hashes, afterUid } of filed)
+      await this.#options.missions.layers.file(mission.id, layerUid, [...uids, ...hashes], afterUid);
     const contents = await this.#reads.contents([mission.id], MISSION_LIMITS.contents, sees);
     return wrapped('Mission', [toMissionView(mission, { contents })], this.#options.nodeId);
   };
@@ -126,16 +112,8 @@ export class ContentHandlers {
     const uid = reportedUid(c, 'uid');
     const hash = reportedUid(c, 'hash').toLowerCase();
     if ((uid === '') === (hash === '')) throw invalid('either hash or uid must say what goes');
-    const author = reportedUid(c, 'creatorUid');
     const { mission, sees } = await this.#access.visitToWrite('MISSION_WRITE', c);
-    const known = await this.#seenByAll(mission);
-    const change = await this.#writes.removeContent(
-      mission.id,
-      uid === '' ? { hash } : { uid },
-      author,
-      this.#options.now(),
-    );
-    if (isSomething(change)) await this.#tell({ mission, type: 'REMOVE_CONTENT', change, author, known });
+    await this.takeOut(c, { mission, sees }, { uids: uid === '' ? [] : [uid], hashes: hash === '' ? [] : [hash] });
     const contents = await this.#reads.contents([mission.id], MISSION_LIMITS.contents, sees);
     return wrapped('Mission', [toMissionView(mission, { contents })], this.#options.nodeId);
   };
@@ -171,6 +149,34 @@ export class ContentHandlers {
     this.#events = events;
     this.#announce = announce;
     this.#hearers = audience(this.#subscriptions, options.subscriptions);
+  }
+
+  async #requireLayers({ id, name }: MissionWithGroups, wanted: ReadonlySet<string>): Promise<void> {
+    const folders = (await this.#options.missions.layers.of(id)).filter(({ type }) => type !== 'ITEM');
+    const known = new Set(folders.map(({ uid }) => uid));
+    const missing = [...wanted].find((uid) => !known.has(uid));
+    if (missing !== undefined) throw new CoreFault('not found', `The mission ${name} has no layer ${missing}.`);
+  }
+
+  /** Adds contents, and tells the subscribed devices of those that are new. */
+  async takeIn(
+    { mission, sees }: Pick<Visit, 'mission' | 'sees'>,
+    content: ContentChange,
+    author: string,
+  ): Promise<ContentChange> {
+    const addition = { ...content, creatorUid: author, sees, now: this.#options.now() };
+    const change = await this.#writes.addContent(mission.id, addition);
+    if (isSomething(change))
+      await this.#tell({ mission, type: 'ADD_CONTENT', change, author, known: await this.#seenByAll(mission) });
+    return change;
+  }
+
+  /** Takes contents away, and tells the subscribed devices. What is not there is left out. */
+  async takeOut(c: AdminContext, { mission }: Pick<Visit, 'mission' | 'sees'>, content: ContentChange): Promise<void> {
+    const author = reportedUid(c, 'creatorUid');
+    const known = await this.#seenByAll(mission);
+    const change = await this.#writes.removeContent(mission.id, content, author, this.#options.now());
+    if (isSomething(change)) await this.#tell({ mission, type: 'REMOVE_CONTENT', change, author, known });
   }
 
   /** Tells the subscribed devices. */

@@ -16,9 +16,14 @@ import type {
   StreamNotices,
 } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
+import { type CotWriter, cotWriter } from '../store/cot-events.ts';
 import { GroupVectors } from '../store/groups.ts';
 import type { Addition, ContentChange } from '../store/mission-contents.ts';
 import { missionEvents } from '../store/mission-events.ts';
+import { missionInvitations } from '../store/mission-invitations.ts';
+import { missionLayers } from '../store/mission-layers.ts';
+import { missionLinks } from '../store/mission-links.ts';
+import { missionLogs } from '../store/mission-logs.ts';
 import { type MissionSubscriptions, StoredMissionSubscriptions } from '../store/mission-subscriptions.ts';
 import { type MissionWrites, StoredMissionWrites } from '../store/mission-writes.ts';
 import { type MissionReads, missionReads } from '../store/missions.ts';
@@ -217,6 +222,18 @@ function isSender({ clientUid, username }: StreamDevice, from: MissionSender): b
   return clientUid === from.clientUid && nameKey(username) === nameKey(from.username);
 }
 
+function submission(writer: CotWriter): MissionParts['submit'] {
+  return async function submit(events) {
+    if (events.length === 0) return;
+    const ids = await writer.ids(events.reduce((sum, { rows }) => sum + rows, 0));
+    let at = 0;
+    await writer.write(
+      events.map((event) => ({ ...event, ids: ids.slice(at, (at += event.rows)) })),
+      false,
+    );
+  };
+}
+
 export interface MissionsOptions {
   /** The database `cot`, migrated. */
   run: RunSql;
@@ -250,10 +267,15 @@ export function createMissions(options: MissionsOptions): Missions {
     reads: missionReads(run, runEvents),
     writes: new StoredMissionWrites(run, new GroupVectors(run), changed, runEvents),
     subscriptions,
+    invitations: missionInvitations(run),
+    logs: missionLogs(run),
+    layers: missionLayers(run),
+    links: missionLinks(run),
     events: missionEvents(runEvents),
     tokens: new MissionTokens({ key: tokenKey, issuer: hostname }),
     passwords: new MissionPasswords(),
     announce: announce(notices),
+    submit: submission(cotWriter(run, new GroupVectors(run))),
   };
   posts = new CachedMissionPosts({ ...parts, audience: audience(subscriptions, connected), log, now });
   return { parts, posts };

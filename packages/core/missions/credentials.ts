@@ -9,7 +9,7 @@ import { serialize } from '@holdfast/kit/concurrency';
 import type { Mission } from '../model/mission.ts';
 
 /** What a token of ours says; it is for the mission it was made for. */
-export type TokenSays = { kind: 'subscription'; uid: string } | { kind: 'access' };
+export type TokenSays = { kind: 'subscription' | 'invitation'; uid: string } | { kind: 'access' };
 
 export type TokenMission = Pick<Mission, 'name' | 'guid' | 'passwordHash'>;
 
@@ -22,9 +22,10 @@ const ALGORITHM = 'HS256';
 const MAX_CHARACTERS = 4_096;
 
 const Claims = z.object({
-  sub: z.enum(['SUBSCRIPTION', 'ACCESS']),
+  sub: z.enum(['SUBSCRIPTION', 'INVITATION', 'ACCESS']),
   MISSION_GUID: z.string(),
   SUBSCRIPTION: z.string().optional(),
+  INVITATION: z.string().optional(),
   PASSWORD: z.string().optional(),
 });
 
@@ -40,6 +41,11 @@ export class MissionTokens {
     return this.#signed(mission, 'SUBSCRIPTION', uid);
   }
 
+  /** Ends with the invitation. */
+  ofInvitation(mission: TokenMission, uid: string): Promise<string> {
+    return this.#signed(mission, 'INVITATION', uid);
+  }
+
   /** Ends with the password. */
   ofAccess(mission: TokenMission): Promise<string> {
     return this.#signed(mission, 'ACCESS', randomUUID(), { PASSWORD: passwordMark(mission) });
@@ -49,12 +55,20 @@ export class MissionTokens {
   async read(token: string, mission: TokenMission): Promise<TokenSays | undefined> {
     const claims = await claimsOf(token, this.#options.key);
     if (claims?.MISSION_GUID !== mission.guid) return undefined;
-    if (claims.sub === 'SUBSCRIPTION')
-      return claims.SUBSCRIPTION === undefined ? undefined : { kind: 'subscription', uid: claims.SUBSCRIPTION };
+    if (claims.sub !== 'ACCESS') {
+      const uid = claims[claims.sub];
+      const kind = claims.sub === 'SUBSCRIPTION' ? 'subscription' : 'invitation';
+      return uid === undefined ? undefined : { kind, uid };
+    }
     return claims.PASSWORD === passwordMark(mission) ? { kind: 'access' } : undefined;
   }
 
-  #signed(mission: TokenMission, kind: 'SUBSCRIPTION' | 'ACCESS', id: string, more = {}): Promise<string> {
+  #signed(
+    mission: TokenMission,
+    kind: 'SUBSCRIPTION' | 'INVITATION' | 'ACCESS',
+    id: string,
+    more = {},
+  ): Promise<string> {
     return new SignJWT({ [kind]: id, MISSION_NAME: mission.name, MISSION_GUID: mission.guid, ...more })
       .setProtectedHeader({ alg: ALGORITHM })
       .setJti(id)

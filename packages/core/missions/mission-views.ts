@@ -2,11 +2,17 @@
 
 import { toResourceView } from '../files/file-views.ts';
 import {
+  type Attachment,
+  type AttachmentKind,
+  type LogEntry,
   type Mission,
   type MissionChange,
   type MissionContents,
+  type MissionFile,
+  type MissionInvitation,
   type MissionRole,
   type MissionSubscription,
+  type MissionUid,
   PERMISSIONS,
   type UidDetails,
 } from '../model/mission.ts';
@@ -19,11 +25,15 @@ export interface ViewOptions {
   changes?: readonly MissionChange[];
   token?: string | undefined;
   ownerRole?: MissionRole;
+  /** Of this mission alone. */
+  attachments?: readonly Attachment[] | undefined;
+  logs?: readonly LogEntry[] | undefined;
 }
 
 /** Members that are not known are left out; lists are there even when they are empty. */
 export function toMissionView(mission: Mission, also: ViewOptions = {}) {
-  const { contents } = also;
+  const { contents, attachments = [] } = also;
+  const attached = (kind: AttachmentKind): Attachment[] => attachments.filter((each) => each.kind === kind);
   return {
     name: mission.name,
     description: mission.description ?? '',
@@ -39,30 +49,84 @@ export function toMissionView(mission: Mission, also: ViewOptions = {}) {
     createTime: mission.createTime.toISOString(),
     lastEdited: (mission.lastEdited ?? mission.createTime).toISOString(),
     groups: also.groups,
-    externalData: [],
-    feeds: [],
-    mapLayers: [],
+    externalData: attached('externalData').map(toAttachmentView),
+    feeds: attached('missionFeed').map(toAttachmentView),
+    mapLayers: attached('mapLayer').map(toMapLayerView),
     ownerRole: also.ownerRole === undefined ? undefined : toRoleView(also.ownerRole),
     defaultRole: toRoleView(mission.defaultRole),
     inviteOnly: mission.inviteOnly,
     missionChanges: also.changes?.map(toChangeView),
     expiration: mission.expiration,
     guid: mission.guid,
-    uids: (contents?.uids ?? []).map(({ uid, addedAt, addedBy, details }) => ({
-      data: uid,
-      timestamp: (addedAt ?? mission.createTime).toISOString(),
-      creatorUid: addedBy ?? '',
-      keywords: [],
-      details: toDetailsView(details),
-    })),
-    contents: (contents?.files ?? []).map(({ resource, addedAt, addedBy }) => ({
-      data: toResourceView(resource),
-      timestamp: (addedAt ?? mission.createTime).toISOString(),
-      creatorUid: addedBy ?? '',
-      keywords: [],
-    })),
+    uids: (contents?.uids ?? []).map((each) => toUidAddView(each, mission)),
+    contents: (contents?.files ?? []).map((each) => toFileAddView(each, mission)),
+    logs: also.logs?.map((entry) => toLogView(entry, [mission.name])),
     token: also.token,
     passwordProtected: mission.passwordHash !== null,
+  };
+}
+
+export function toUidAddView({ uid, addedAt, addedBy, details }: MissionUid, { createTime }: Mission) {
+  return {
+    data: uid,
+    timestamp: (addedAt ?? createTime).toISOString(),
+    creatorUid: addedBy ?? '',
+    keywords: [],
+    details: toDetailsView(details),
+  };
+}
+
+export function toFileAddView({ resource, addedAt, addedBy }: MissionFile, { createTime }: Mission) {
+  return {
+    data: toResourceView(resource),
+    timestamp: (addedAt ?? createTime).toISOString(),
+    creatorUid: addedBy ?? '',
+    keywords: [],
+  };
+}
+
+export function toAttachmentView({ uid, body }: Attachment): object {
+  return { ...body, uid };
+}
+
+export function toMapLayerView(attachment: Attachment): object {
+  return {
+    enabled: false,
+    defaultLayer: false,
+    ignoreErrors: false,
+    invertYCoordinate: false,
+    ...toAttachmentView(attachment),
+  };
+}
+
+/** `names` are the missions that the reader may know of. */
+export function toLogView(entry: LogEntry, names: readonly string[]) {
+  const { id, content, creatorUid, entryUid, dtg, created, servertime, contentHashes, keywords } = entry;
+  return {
+    id,
+    content,
+    creatorUid,
+    entryUid: entryUid ?? undefined,
+    missionNames: names,
+    servertime: servertime.toISOString(),
+    dtg: dtg?.toISOString(),
+    created: created.toISOString(),
+    contentHashes,
+    keywords,
+  };
+}
+
+export function toInvitationView(invitation: MissionInvitation) {
+  const { missionName, missionGuid, type, invitee, creatorUid, createTime, token, role } = invitation;
+  return {
+    missionName,
+    missionGuid,
+    type,
+    invitee,
+    creatorUid,
+    createTime: createTime.toISOString(),
+    token,
+    role: toRoleView(role),
   };
 }
 
@@ -84,6 +148,7 @@ export function toChangeView(change: MissionChange) {
     contentResource:
       resource === null ? (contentHash === null ? undefined : { hash: contentHash }) : toResourceView(resource),
     details: toDetailsView(change.details),
+    ...(change.attachment === undefined ? {} : { [change.attachment.kind]: toAttachmentView(change.attachment) }),
   };
 }
 

@@ -1,12 +1,13 @@
 // Creates, changes, reads and deletes missions and their keywords.
 
 import { visiblePlaces } from '../groups/own-groups.ts';
-import { CoreFault, json, wrapped } from '../http/answers.ts';
-import { type AdminContext, demanded, flag, isAdmin } from '../http/route.ts';
-import { may, MISSION_LIMITS, type MissionWithGroups } from '../model/mission.ts';
+import { CoreFault, emptyAnswer, json, wrapped } from '../http/answers.ts';
+import { type AdminContext, demanded, flag, invalid, isAdmin, wholeNumber } from '../http/route.ts';
+import { may, MISSION_LIMITS, type MissionDraft, type MissionWithGroups } from '../model/mission.ts';
 import type { MissionKey } from '../store/missions.ts';
 import type { MissionAccess, MissionApiOptions, Visit } from './access.ts';
 import { audience } from './announce.ts';
+import { isPossiblePassword } from './credentials.ts';
 import {
   changeWindow,
   guidOf,
@@ -61,6 +62,36 @@ export class MissionHandlers {
     if (may(role, 'MISSION_READ')) return this.#answered([await this.#whole(c, visited)]);
     if (Number(c.req.header('api_version')) >= EMPTIED_FROM_VERSION) return this.#answered([toMissionView(mission)]);
     throw new CoreFault('forbidden', `You do not have the permission MISSION_READ in the mission ${mission.name}.`);
+  };
+
+  /** For whoever may read anyway, or has the password. Ends with the password. */
+  readonly accessToken = async (c: AdminContext): Promise<Response> => {
+    const { mission, role } = await this.#access.visit(c);
+    const password = c.req.query('password') ?? '';
+    if (password !== '' && mission.passwordHash !== null) await this.#requirePassword(c, mission, password);
+    else if (!may(role, 'MISSION_READ'))
+      throw new CoreFault('forbidden', `Password required (mission ${mission.name})`);
+    const data = await this.#tokens.ofAccess(mission);
+    return json({ version: '3', type: 'java.lang.String', data, nodeId: this.#options.nodeId }, 201);
+  };
+
+  readonly setPassword = async (c: AdminContext): Promise<Response> => {
+    const password = c.req.query('password') ?? '';
+    if (!isPossiblePassword(password)) throw invalid('password must have 1 to 256 characters');
+    const { mission } = await this.#access.visitToWrite('MISSION_SET_PASSWORD', c);
+    const passwordHash = await this.#passwords.hash(password);
+    return this.#changeDraft(c, mission, { passwordHash });
+  };
+
+  readonly clearPassword = async (c: AdminContext): Promise<Response> => {
+    const { mission } = await this.#access.visitToWrite('MISSION_SET_PASSWORD', c);
+    return this.#changeDraft(c, mission, { passwordHash: null });
+  };
+
+  readonly setExpiration = async (c: AdminContext): Promise<Response> => {
+    const expiration = wholeNumber(c, 'expiration', -1, -1);
+    const { mission } = await this.#access.visitToWrite('MISSION_WRITE', c);
+    return this.#changeDraft(c, mission, { expiration });
   };
 
   readonly removeByName = (c: AdminContext) => this.#remove(c, missionKey(c));
@@ -150,10 +181,16 @@ export class MissionHandlers {
         isMoved ? places : undefined,
         this.#options.now(),
       );
-      this.#announce.metadata(mission, await this.#hearers(mission), author);
+      this.#announce.changed('metadata', mission, await this.#hearers(mission), author);
     }
     const changed = (await this.#reads.find({ guid: mission.guid }, isMoved ? 'all' : sees)) ?? mission;
     return this.#answered([await this.#whole(c, { mission: changed, sees, role })]);
+  }
+
+  async #changeDraft(c: AdminContext, mission: MissionWithGroups, draft: MissionDraft): Promise<Response> {
+    await this.#writes.update(mission.id, draft, undefined, this.#options.now());
+    this.#announce.changed('metadata', mission, await this.#hearers(mission), reportedUid(c, 'creatorUid'));
+    return emptyAnswer();
   }
 
   async #requirePassword(c: AdminContext, mission: MissionWithGroups, password: string): Promise<void> {
@@ -166,10 +203,18 @@ export class MissionHandlers {
   async #whole(c: AdminContext, { mission, sees }: Visit, token?: string) {
     const contents = await this.#reads.contents([mission.id], MISSION_LIMITS.contents, sees);
     const groups = mission.groups.map(({ name }) => name);
-    const changes = flag(c, 'changes')
-      ? await this.#reads.changes(mission, changeWindow(c, this.#options.now(), false), sees)
-      : undefined;
-    return toMissionView(mission, { contents, groups, token, ...(changes === undefined ? {} : { changes }) });
+    const attachments = await this.#options.missions.links.attachments([mission.id]);
+    const window = changeWindow(c, this.#options.now(), false);
+    const changes = flag(c, 'changes') ? await this.#reads.changes(mission, window, sees) : undefined;
+    const logs = flag(c, 'logs') ? await this.#options.missions.logs.of(mission, window) : undefined;
+    return toMissionView(mission, {
+      contents,
+      groups,
+      token,
+      attachments,
+      logs,
+      ...(changes === undefined ? {} : { changes }),
+    });
   }
 
   async #remove(c: AdminContext, key: MissionKey): Promise<Response> {
@@ -200,7 +245,7 @@ export class MissionHandlers {
     const visited = await this.#access.visitToWrite('MISSION_WRITE', c);
     const { mission, sees, role } = visited;
     await change(mission);
-    this.#announce.keywords(mission, await this.#hearers(mission), author);
+    this.#announce.changed('keywords', mission, await this.#hearers(mission), author);
     const changed = (await this.#reads.find({ guid: mission.guid }, sees)) ?? mission;
     return this.#answered([await this.#whole(c, { mission: changed, sees, role })]);
   }

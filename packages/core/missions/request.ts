@@ -20,7 +20,8 @@ export const label = (most: number) =>
     .string()
     .max(most)
     .refine((text) => !UNPRINTABLE.test(text), 'has characters that cannot be printed');
-const text = z
+/** Several lines. */
+export const longText = z
   .string()
   .max(MISSION_LIMITS.text)
   .refine((given) => !UNPRINTABLE_TEXT.test(given), 'has characters that cannot be printed');
@@ -33,13 +34,13 @@ const role = z.enum(MISSION_ROLES);
 const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
 
 const Report = z.object({
-  description: optional(text),
-  chatRoom: optional(text),
-  baseLayer: optional(text),
-  bbox: optional(text),
+  description: optional(longText),
+  chatRoom: optional(longText),
+  baseLayer: optional(longText),
+  bbox: optional(longText),
   boundingPolygon: optional(z.array(corner).max(MISSION_LIMITS.corners)),
-  path: optional(text),
-  classification: optional(text),
+  path: optional(longText),
+  classification: optional(longText),
   tool: optional(label(128).min(1)),
   defaultRole: optional(z.union([role, z.object({ type: role }).transform(({ type }) => type)])),
   expiration: optional(z.number().int().min(-1).max(Number.MAX_SAFE_INTEGER)),
@@ -84,25 +85,42 @@ function isReported([name, value]: [string, unknown]): boolean {
 
 const TEXTS = ['description', 'chatRoom', 'baseLayer', 'bbox', 'path', 'classification', 'tool'];
 
-const Contents = z.object({
-  hashes: z
-    .array(z.string().regex(/^[0-9a-fA-F]{64}$/, 'must be a SHA-256 in hex'))
+const sha256 = z
+  .string()
+  .regex(/^[0-9a-fA-F]{64}$/, 'must be a SHA-256 in hex')
+  .transform((hash) => hash.toLowerCase());
+const members = <T extends z.ZodType>(schema: T) =>
+  z
+    .array(schema)
     .max(MISSION_LIMITS.added)
-    .default([]),
-  uids: z.array(contentUid).max(MISSION_LIMITS.added).default([]),
-});
+    .nullish()
+    .transform((value) => value ?? []);
+const Contents = z.object({ hashes: members(sha256), uids: members(contentUid) });
+const Filed = Contents.extend({ after: optional(contentUid) });
+const Paths = z.record(contentUid, z.array(Filed).max(MISSION_LIMITS.added)).nullish();
+
+/** Contents, and those that are filed in a layer of the mission. */
+export interface ContentsRequest {
+  hashes: string[];
+  uids: string[];
+  filed: { layerUid: string; hashes: string[]; uids: string[]; afterUid: string | undefined }[];
+}
 
 export function isContentUid(uid: string): boolean {
   return contentUid.safeParse(uid).success;
 }
 
-export async function contentsRequest(c: AdminContext): Promise<{ hashes: string[]; uids: string[] }> {
+export async function contentsRequest(c: AdminContext): Promise<ContentsRequest> {
   const body = await jsonBody(c, z.looseObject({}));
-  if (body !== undefined && 'paths' in body && body['paths'] !== null)
-    throw new CoreFault('not implemented', 'Content paths are not supported: send hashes and uids.');
   const { hashes, uids } = checked(Contents, body ?? {});
-  if (hashes.length + uids.length === 0) throw invalid('at least one of hashes and uids must hold something');
-  return { hashes: hashes.map((hash) => hash.toLowerCase()), uids };
+  const paths = checked(Paths, body?.['paths']) ?? {};
+  const filed = Object.entries(paths).flatMap(([layerUid, each]) =>
+    each.map(({ after, ...rest }) => ({ ...rest, layerUid, afterUid: after })),
+  );
+  const count = [{ hashes, uids }, ...filed].reduce((sum, each) => sum + each.hashes.length + each.uids.length, 0);
+  if (count === 0) throw invalid('at least one of hashes, uids and paths must hold something');
+  if (count > MISSION_LIMITS.added) throw invalid(`at most ${MISSION_LIMITS.added} contents can be added at once`);
+  return { hashes, uids, filed };
 }
 
 export async function keywordsRequest(c: AdminContext): Promise<string[]> {
@@ -176,14 +194,28 @@ export function changeWindow(c: AdminContext, now: Date, squashed: boolean): Cha
   return { start, end, squashed };
 }
 
+const DATE = /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)?$/;
+
+/** Of ISO 8601; without an offset one of UTC. Undefined for what is none. */
+function readDate(given: string): Date | undefined {
+  if (!DATE.test(given)) return undefined;
+  const date = new Date(/(?:Z|[+-]\d\d:?\d\d)$/.test(given) ? given : `${given}Z`);
+  return Number.isNaN(date.getTime()) ? undefined : date;
+}
+
+/** A date in JSON. */
+export const isoDate = z.string().transform((given, context) => {
+  const date = readDate(given.slice(0, 40));
+  if (date !== undefined) return date;
+  context.addIssue({ code: 'custom', message: 'must be a date like 2026-11-22T10:00:00.000Z' });
+  return z.NEVER;
+});
+
 function reportedDate(c: AdminContext, name: string): Date | undefined {
   const given = textOf(c, name);
   if (given === undefined) return undefined;
-  const date = /^\d{4}-\d\d-\d\dT[\d:.]+Z?$/.test(given)
-    ? new Date(given.endsWith('Z') ? given : `${given}Z`)
-    : undefined;
-  if (date === undefined || Number.isNaN(date.getTime()))
-    throw invalid(`${name} must be a date like 2026-11-22T10:00:00.000Z`);
+  const date = readDate(given);
+  if (date === undefined) throw invalid(`${name} must be a date like 2026-11-22T10:00:00.000Z`);
   return date;
 }
 
@@ -217,14 +249,15 @@ function pairsOf(given: string[] | undefined): string[] | undefined {
   return all.length === 0 ? undefined : all;
 }
 
-/**
- * Undefined without a body. A body that is no JSON is what a release takes for a mission package.
- */
+/** Undefined without a body. */
 async function jsonBody<T>(c: AdminContext, schema: z.ZodType<T>): Promise<T | undefined> {
   const body = await readText(c);
   if (body.trim() === '') return undefined;
   const type = c.req.header('content-type') ?? '';
   if (!type.toLowerCase().includes('json'))
-    throw new CoreFault('not implemented', 'Mission packages are not unpacked: send JSON as application/json.');
+    throw new CoreFault(
+      'invalid',
+      'Invalid Request: send JSON as application/json. A mission package goes to contents/missionpackage.',
+    );
   return jsonAs(schema, body);
 }

@@ -23,7 +23,14 @@ export const PERMISSIONS: Readonly<Record<MissionRole, readonly MissionPermissio
 };
 
 /** In the order of their numbers in `mission_change.change_type`. */
-export const CHANGE_TYPES = ['CREATE_MISSION', 'DELETE_MISSION', 'ADD_CONTENT', 'REMOVE_CONTENT'] as const;
+export const CHANGE_TYPES = [
+  'CREATE_MISSION',
+  'DELETE_MISSION',
+  'ADD_CONTENT',
+  'REMOVE_CONTENT',
+  'CREATE_DATA_FEED',
+  'DELETE_DATA_FEED',
+] as const;
 export type MissionChangeType = (typeof CHANGE_TYPES)[number];
 
 /** What somebody may say of a mission; a member that is undefined was not said. */
@@ -37,7 +44,8 @@ export interface MissionDraft {
   path?: string | undefined;
   classification?: string | undefined;
   tool?: string | undefined;
-  passwordHash?: string | undefined;
+  /** Null takes it away. */
+  passwordHash?: string | null | undefined;
   defaultRole?: MissionRole | undefined;
   /** Epoch seconds; -1: never. */
   expiration?: number | undefined;
@@ -121,6 +129,63 @@ export interface MissionChange {
   resource: Resource | null;
   /** Of `contentUid`, where they are known. */
   details?: UidDetails | null;
+  /** What came or went is no content, but hangs on the mission. */
+  attachment?: Attachment | undefined;
+}
+
+/** What may hang on a mission beside its contents. */
+export const ATTACHMENT_KINDS = ['externalData', 'missionFeed', 'mapLayer'] as const;
+export type AttachmentKind = (typeof ATTACHMENT_KINDS)[number];
+
+export interface Attachment {
+  kind: AttachmentKind;
+  uid: string;
+  /** Members as devices see them, without the uid. */
+  body: Readonly<Record<string, unknown>>;
+}
+
+export const INVITATION_TYPES = ['clientUid', 'callsign', 'userName', 'group', 'team'] as const;
+export type InvitationType = (typeof INVITATION_TYPES)[number];
+
+export interface MissionInvitation {
+  /** Names the row in its token. */
+  uid: string;
+  missionName: string;
+  missionGuid: string;
+  type: InvitationType;
+  invitee: string;
+  creatorUid: string;
+  createTime: Date;
+  token: string;
+  role: MissionRole;
+}
+
+export interface LogEntry {
+  id: string;
+  content: string;
+  creatorUid: string;
+  /** Who wrote it. */
+  username: string;
+  /** Of the event that it is about. */
+  entryUid: string | null;
+  /** The time it is about, as its author says. */
+  dtg: Date | null;
+  created: Date;
+  /** Of the last change. */
+  servertime: Date;
+  contentHashes: readonly string[];
+  keywords: readonly string[];
+}
+
+export const LAYER_TYPES = ['GROUP', 'UID', 'CONTENTS', 'MAPLAYER', 'ITEM'] as const;
+export type LayerType = (typeof LAYER_TYPES)[number];
+
+export interface MissionLayer {
+  uid: string;
+  /** An ITEM has none. */
+  name: string | null;
+  type: LayerType;
+  parentUid: string | null;
 }
 
 export interface MissionSubscription {
@@ -186,6 +251,22 @@ export const MISSION_LIMITS = {
   listed: 1_000,
   changes: 5_000,
   contentsListed: 20_000,
+  invitations: 500,
+  /** In one request. */
+  invited: 100,
+  logEntries: 10_000,
+  /** Of an entry: missions, hashes and keywords. */
+  logMembers: 100,
+  /** Of the texts in one answer. */
+  logBytes: 8_000_000,
+  /** Folders; what is filed in them is limited by the contents. */
+  layers: 500,
+  layerDepth: 20,
+  /** Of each kind. */
+  attachments: 200,
+  /** Of the files of one archive. */
+  archiveBytes: 2_000_000_000,
+  packageEntries: 2_000,
 } as const;
 
 /**

@@ -187,6 +187,19 @@ export interface Subscription {
   pendingWrites: number;
   processed: number;
   protocol: string;
+  /** In which it gets events. */
+  framing: 'xml' | 'protobuf';
+  /** Reads its newest report; undefined when that says no place. Absent before the first one. */
+  position?: () => ReportedPosition | undefined;
+}
+
+/** Where a client says it is. */
+export interface ReportedPosition {
+  lat: number;
+  lon: number;
+  /** Meters above the ellipsoid; null when unknown. */
+  hae: number | null;
+  time: Date | null;
 }
 
 /** Who is on the stream right now. Nobody while the core has no stream. */

@@ -3,6 +3,7 @@
 import type { Duplex } from 'node:stream';
 import type { Log } from '@holdfast/kit/log';
 import type { Arrival, ClientCertificate, Membership, Subscriptions } from './parts.ts';
+import type { StoredEvent } from './stored-event.ts';
 
 /**
  * From bytes of a connection to whole events, in one of both framings. Holds what is not yet whole:
@@ -100,6 +101,8 @@ export interface Delivery {
    * none.
    */
   detail(): string;
+  /** As the tables will have it. */
+  stored(): StoredEvent;
 }
 
 /** An event of the server itself. */
@@ -285,6 +288,8 @@ export interface StreamCounts {
 /** Somebody who was let in on 8089: what the stream needs of an `Arrival`. */
 export interface StreamArrival extends Pick<Arrival, 'clientAddress' | 'known' | 'busy' | 'idle'> {
   socket: Duplex & { readonly remotePort?: number | undefined };
+  /** From the beginning, without asking. Default: XML, until both agree on protobuf. */
+  framing?: 'protobuf';
 }
 
 export interface CoreStream extends Subscriptions, StreamNotices {
@@ -310,6 +315,8 @@ export interface StreamOptions {
   archive: Archive;
   presence: PresenceLog;
   missions: MissionPosts;
+  /** What these people get instead of an event that no frame holds. `sender` is shown to them. */
+  largeEvents: { pointerTo(event: StoredEvent, receivers: Iterable<string>, sender: string): ServerEvent };
   log: Log;
   now: () => Date;
   limits?: Partial<StreamLimits>;

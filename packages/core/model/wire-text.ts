@@ -80,3 +80,11 @@ export function unescapeXml(text: string): string {
     },
   );
 }
+
+/**
+ * What stands between the start and the end tag of the element; a `>` may stand in its attributes.
+ */
+export function insideOf(element: string): string {
+  const quoted = /^<[^"'>]*(?:(?:"[^"]*"|'[^']*')[^"'>]*)*>/.exec(element)?.[0] ?? element;
+  return quoted.endsWith('/>') ? '' : element.slice(quoted.length, element.lastIndexOf('</'));
+}

@@ -57,7 +57,32 @@ export async function contentAdded(
   return added;
 }
 
-export async function contentRecorded(
+/** What is not there is left out. */
+export async function contentRemoved(
+  tx: postgres.TransactionSql,
+  id: number,
+  content: ContentChange,
+  creatorUid: string,
+  now: Date,
+): Promise<ContentChange> {
+  const listed = (texts: readonly string[]) =>
+    tx`(SELECT json_array_elements_text(${JSON.stringify(texts)}::text::json))`;
+  const uids = await tx<{ uid: string }[]>`
+    DELETE FROM mission_uid WHERE mission_id = ${id} AND uid IN ${listed(content.uids)} RETURNING uid`;
+  const files = await tx<{ hash: string }[]>`
+    DELETE FROM mission_resource WHERE mission_id = ${id} AND resource_hash IN ${listed(content.hashes)}
+    RETURNING resource_hash AS hash`;
+  const gone = { uids: uids.map(({ uid }) => uid), hashes: [...new Set(files.map(({ hash }) => hash))] };
+  await tx`DELETE FROM mission_uid_keyword WHERE mission_id = ${id} AND uid IN ${listed(gone.uids)}`;
+  await tx`DELETE FROM mission_resource_keyword WHERE mission_id = ${id} AND hash IN ${listed(gone.hashes)}`;
+  await tx`
+    DELETE FROM mission_layer
+    WHERE mission_id = ${id} AND type = 'ITEM' AND uid IN ${listed([...gone.uids, ...gone.hashes])}`;
+  await contentRecorded(tx, id, 'REMOVE_CONTENT', gone, creatorUid, now);
+  return gone;
+}
+
+async function contentRecorded(
   tx: postgres.TransactionSql,
   id: number,
   type: MissionChangeType,

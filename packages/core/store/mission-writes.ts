@@ -6,7 +6,7 @@ import { CoreFault } from '../http/answers.ts';
 import { type Mission, MISSION_LIMITS, MISSION_ROLES, type MissionDraft, type MissionRole } from '../model/mission.ts';
 import type { RunSql } from './certificates.ts';
 import type { GroupVectors } from './groups.ts';
-import { type Addition, contentAdded, type ContentChange, contentRecorded, changeNumber } from './mission-contents.ts';
+import { type Addition, changeNumber, contentAdded, type ContentChange, contentRemoved } from './mission-contents.ts';
 import type { Places } from './missions.ts';
 import { visible } from './tables.ts';
 
@@ -42,12 +42,7 @@ export interface MissionWrites {
   update(id: number, draft: MissionDraft, places: readonly number[] | undefined, now: Date): Promise<void>;
   /** What is there already stays as it is. */
   addContent(id: number, addition: Addition): Promise<ContentChange>;
-  removeContent(
-    id: number,
-    content: { uid: string } | { hash: string },
-    creatorUid: string,
-    now: Date,
-  ): Promise<ContentChange>;
+  removeContent(id: number, content: ContentChange, creatorUid: string, now: Date): Promise<ContentChange>;
   /** Undefined takes all away. */
   setKeywords(id: number, keywords: readonly string[], now: Date): Promise<void>;
   removeKeyword(id: number, keyword: string, now: Date): Promise<void>;
@@ -139,29 +134,8 @@ export class StoredMissionWrites implements MissionWrites {
     return this.#locked(id, (tx) => contentAdded(tx, id, addition));
   }
 
-  async removeContent(
-    id: number,
-    content: { uid: string } | { hash: string },
-    creatorUid: string,
-    now: Date,
-  ): Promise<ContentChange> {
-    const removed = await this.#locked(id, async (tx) => {
-      const rows =
-        'uid' in content
-          ? await tx`DELETE FROM mission_uid WHERE mission_id = ${id} AND uid = ${content.uid} RETURNING uid`
-          : await tx`DELETE FROM mission_resource WHERE mission_id = ${id} AND resource_hash = ${content.hash} RETURNING resource_hash`;
-      const gone: ContentChange = { uids: [], hashes: [] };
-      if (rows.length === 0) return gone;
-      if ('uid' in content) {
-        await tx`DELETE FROM mission_uid_keyword WHERE mission_id = ${id} AND uid = ${content.uid}`;
-        gone.uids.push(content.uid);
-      } else {
-        await tx`DELETE FROM mission_resource_keyword WHERE mission_id = ${id} AND hash = ${content.hash}`;
-        gone.hashes.push(content.hash);
-      }
-      await contentRecorded(tx, id, 'REMOVE_CONTENT', gone, creatorUid, now);
-      return gone;
-    });
+  async removeContent(id: number, content: ContentChange, creatorUid: string, now: Date): Promise<ContentChange> {
+    const removed = await this.#locked(id, (tx) => contentRemoved(tx, id, content, creatorUid, now));
     this.#changed();
     return removed;
   }
@@ -193,6 +167,9 @@ export class StoredMissionWrites implements MissionWrites {
       sql.begin(async (tx) => {
         const [row] = await tx`SELECT FROM mission WHERE id = ${id} FOR UPDATE`;
         if (row === undefined) return false;
+        await tx`
+            DELETE FROM mission_log WHERE id IN (SELECT mission_log_id FROM mission_log_mission WHERE mission_id = ${id})
+              AND NOT EXISTS (SELECT FROM mission_log_mission o WHERE o.mission_log_id = mission_log.id AND o.mission_id <> ${id})`;
         for (const table of HANGING) await tx`DELETE FROM ${tx(table)} WHERE mission_id = ${id}`;
         await tx`UPDATE mission SET parent_mission_id = NULL WHERE parent_mission_id = ${id}`;
         await tx`DELETE FROM mission WHERE id = ${id}`;
@@ -260,6 +237,10 @@ const HANGING = [
   'mission_keyword',
   'mission_uid_keyword',
   'mission_resource_keyword',
+  'mission_invitation',
+  'mission_log_mission',
+  'mission_layer',
+  'mission_attachment',
 ];
 
 async function created(
@@ -302,7 +283,7 @@ async function created(
 
 /** Of an UPDATE: what was said; at least one column. */
 function draftColumns(sql: postgres.ISql, draft: MissionDraft): postgres.Fragment {
-  const messagesOf = (column: string, value: string | number | boolean | undefined): postgres.Fragment =>
+  const messagesOf = (column: string, value: string | number | boolean | null | undefined): postgres.Fragment =>
     value === undefined ? sql`` : sql`, ${sql(column)} = ${value}`;
   return sql`tool = ${draft.tool === undefined ? sql`tool` : draft.tool}
     ${messagesOf('description', draft.description)} ${messagesOf('chatroom', draft.chatRoom)} ${messagesOf('base_layer', draft.baseLayer)}

@@ -2,6 +2,7 @@
 
 import type postgres from 'postgres';
 import {
+  type Attachment,
   CHANGE_TYPES,
   type Mission,
   MISSION_LIMITS,
@@ -73,6 +74,8 @@ export interface MissionReads {
 const SORTS = { name: 'name', creatorUid: 'creatoruid', createTime: 'create_time' } as const;
 /** Of a detail: what stands behind is not looked at. */
 const DETAIL_CHARACTERS = 20_000;
+/** Of one start tag. */
+const TAG_CHARACTERS = 2_000;
 
 /** `runEvents`: of `eventTable`. */
 export function missionReads(run: RunSql, runEvents: RunSql = run): MissionReads {
@@ -158,7 +161,7 @@ async function changesOf(
   const rows = await sql<ChangeRow[]>`
     SELECT c.change_type AS "changeType", c.ts AS timestamp, coalesce(c.servertime, c.ts) AS "serverTime",
       coalesce(c.creatoruid, '') AS "changedBy", c.uid AS "contentUid", c.hash AS "contentHash",
-      ${details} AS details, file.*
+      ${details} AS details, ${attachmentColumn(sql)} AS attachment, file.*
     FROM mission_change c
     LEFT JOIN LATERAL (
       SELECT ${resourceColumns(sql)} FROM resource
@@ -168,26 +171,42 @@ async function changesOf(
     ) file ON true
     WHERE ${within} AND ${squashed ? stillSo(sql, within) : sql`true`}
     ORDER BY c.id DESC LIMIT ${MISSION_LIMITS.changes + 1}`;
-  return rows.map(({ changeType, timestamp, serverTime, changedBy, contentUid, contentHash, details, ...file }) => ({
-    type: CHANGE_TYPES[changeType] ?? 'ADD_CONTENT',
-    missionName: name,
-    missionGuid: guid,
-    timestamp,
-    serverTime,
-    creatorUid: changedBy,
-    contentUid,
-    contentHash,
-    details: plain(details),
-    resource: file.id === null ? null : file,
-  }));
+  return rows.map(
+    ({ changeType, timestamp, serverTime, changedBy, contentUid, contentHash, details, attachment, ...file }) => ({
+      type: CHANGE_TYPES[changeType] ?? 'ADD_CONTENT',
+      missionName: name,
+      missionGuid: guid,
+      timestamp,
+      serverTime,
+      creatorUid: changedBy,
+      contentUid,
+      contentHash,
+      details: plain(details),
+      attachment: attachment ?? undefined,
+      resource: file.id === null ? null : file,
+    }),
+  );
 }
 
 /** A file has a `creatorUid` too: that of the change is called otherwise. */
 type ChangeRow = Pick<MissionChange, 'timestamp' | 'serverTime' | 'contentUid' | 'contentHash'> & {
-  details: UidDetails | null;
+  details: RawDetails | null;
+  attachment: Attachment | null;
   changeType: number;
   changedBy: string;
 } & (Resource | (Omit<Resource, 'id'> & { id: null }));
+
+/** What the record says, and of what still hangs on the mission all else. */
+function attachmentColumn(sql: postgres.ISql): postgres.Fragment {
+  return sql`CASE WHEN num_nonnulls(c.external_data_uid, c.mission_feed_uid, c.map_layer_uid) > 0 THEN json_build_object(
+    'kind', CASE WHEN c.external_data_uid IS NOT NULL THEN 'externalData'
+      WHEN c.mission_feed_uid IS NOT NULL THEN 'missionFeed' ELSE 'mapLayer' END,
+    'uid', coalesce(c.external_data_uid, c.mission_feed_uid, c.map_layer_uid),
+    'body', (coalesce((SELECT a.body FROM mission_attachment a WHERE a.mission_id = c.mission_id
+        AND a.uid = coalesce(c.external_data_uid, c.mission_feed_uid, c.map_layer_uid) LIMIT 1), '{}')::jsonb
+      || jsonb_strip_nulls(jsonb_build_object('name', c.external_data_name, 'tool', c.external_data_tool,
+        'notes', c.external_data_notes, 'token', c.external_data_token)))) END`;
+}
 
 /** Of `mission m LEFT JOIN role r`. */
 function missionColumns(sql: postgres.ISql): postgres.Fragment {
@@ -225,15 +244,16 @@ function wanted(sql: postgres.ISql, query: MissionQuery): postgres.Fragment {
 /** Added and still there, or taken away and still gone; the newest of each content and author. */
 function stillSo(sql: postgres.ISql, within: postgres.Fragment): postgres.Fragment {
   return sql`c.id IN (
-    SELECT max(c.id) FROM mission_change c WHERE ${within} GROUP BY c.change_type, c.uid, c.hash, c.creatoruid
+    SELECT max(c.id) FROM mission_change c WHERE ${within}
+    GROUP BY c.change_type, c.uid, c.hash, c.creatoruid, c.external_data_uid, c.mission_feed_uid, c.map_layer_uid
   ) AND CASE
     WHEN c.change_type = 2 AND c.uid IS NOT NULL
       THEN EXISTS (SELECT FROM mission_uid u WHERE u.mission_id = c.mission_id AND u.uid = c.uid)
     WHEN c.change_type = 3 AND c.uid IS NOT NULL
       THEN NOT EXISTS (SELECT FROM mission_uid u WHERE u.mission_id = c.mission_id AND u.uid = c.uid)
-    WHEN c.change_type = 2
+    WHEN c.change_type = 2 AND c.hash IS NOT NULL
       THEN EXISTS (SELECT FROM mission_resource f WHERE f.mission_id = c.mission_id AND f.resource_hash = c.hash)
-    WHEN c.change_type = 3
+    WHEN c.change_type = 3 AND c.hash IS NOT NULL
       THEN NOT EXISTS (SELECT FROM mission_resource f WHERE f.mission_id = c.mission_id AND f.resource_hash = c.hash)
     ELSE true END`;
 }
@@ -248,7 +268,7 @@ function addition(sql: postgres.ISql, column: 'uid' | 'hash', content: postgres.
 
 async function uidsOf(sql: postgres.ISql, ids: string, most: number, detailsFor?: Places): Promise<MissionUid[]> {
   const details = sql`, ${newestDetails(sql, sql`u.uid`, detailsFor ?? [])} AS details`;
-  const rows = await sql<MissionUid[]>`
+  const rows = await sql<(Omit<MissionUid, 'details'> & { details?: RawDetails | null })[]>`
     SELECT u.mission_id::float8 AS "missionId", u.uid, a.ts AS "addedAt", a.creatoruid AS "addedBy"
       ${detailsFor === undefined ? sql`` : details}
     FROM mission_uid u
@@ -272,22 +292,42 @@ export function newestOf(sql: postgres.ISql, uid: postgres.Fragment): postgres.F
   return sql`(SELECT * FROM cot_router n WHERE n.uid = ${uid} ORDER BY n.id DESC LIMIT ${NEWEST})`;
 }
 
-function plain(details: UidDetails | null): UidDetails | null {
-  if (details === null) return null;
-  const { type, callsign, iconsetPath, color, lat, lon } = details;
-  const text = (written: string | null): string | null => (written === null ? null : unescapeXml(written));
-  return { type, callsign: text(callsign), iconsetPath: text(iconsetPath), color: text(color), lat, lon };
+/** What a row says of an event: three start tags as they stand in it. */
+interface RawDetails extends Pick<UidDetails, 'type' | 'lat' | 'lon'> {
+  contact: string | null;
+  usericon: string | null;
+  color: string | null;
 }
 
-/** Texts of attributes as they stand in the XML: `plain` reads them. */
+function plain(raw: RawDetails | null): UidDetails | null {
+  if (raw === null) return null;
+  const { type, contact, usericon, color, lat, lon } = raw;
+  return {
+    type,
+    callsign: attributeOf(contact, 'callsign'),
+    iconsetPath: attributeOf(usericon, 'iconsetpath'),
+    color: attributeOf(color, 'argb'),
+    lat,
+    lon,
+  };
+}
+
+function attributeOf(tag: string | null, name: string): string | null {
+  if (tag === null) return null;
+  const [, double, single] = new RegExp(`^<\\w+\\s.*?\\b${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)')`, 's').exec(tag) ?? [];
+  const written = double ?? single;
+  return written === undefined ? null : unescapeXml(written);
+}
+
+/**
+ * Tags are cut out by their first characters: that costs a tenth of a pattern. `plain` reads them.
+ */
 function detailsColumn(sql: postgres.ISql): postgres.Fragment {
-  const quoted = (element: string, name: string, quote: string): postgres.Fragment =>
-    sql`substring(left(e.detail, ${DETAIL_CHARACTERS}) FROM ${`<${element}\\s[^>]*?${name}\\s*=\\s*${quote}([^${quote}]*)${quote}`})`;
-  const attribute = (element: string, name: string): postgres.Fragment =>
-    sql`coalesce(${quoted(element, name, '"')}, ${quoted(element, name, "'")})`;
-  return sql`json_build_object('type', coalesce(e.cot_type, ''), 'callsign', ${attribute('contact', 'callsign')},
-    'iconsetPath', ${attribute('usericon', 'iconsetpath')}, 'color', ${attribute('color', 'argb')},
-    'lat', e.event_pt[1], 'lon', e.event_pt[0])`;
+  const tag = (element: string): postgres.Fragment =>
+    sql`split_part(substring(e.detail FROM nullif(strpos(left(e.detail, ${DETAIL_CHARACTERS}), ${`<${element}`}), 0)
+      FOR ${TAG_CHARACTERS}), '>', 1)`;
+  return sql`json_build_object('type', coalesce(e.cot_type, ''), 'contact', ${tag('contact')}, 'usericon', ${tag('usericon')},
+    'color', ${tag('color')}, 'lat', e.event_pt[1], 'lon', e.event_pt[0])`;
 }
 
 async function filesOf(sql: postgres.ISql, ids: string, most: number): Promise<MissionFile[]> {

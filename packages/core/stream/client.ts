@@ -1,7 +1,9 @@
 // Describes a client for the parts of the stream: identity, rights, presentation.
 
-import type { ClientCertificate } from '../model/parts.ts';
+import type { ClientCertificate, ReportedPosition, Subscription } from '../model/parts.ts';
+import type { StoredEvent } from '../model/stored-event.ts';
 import type { Delivery, PlacedMembership, Presence, Stamp } from '../model/stream.ts';
+import type { GeoFilter } from './geo-filter.ts';
 import type { Outbox } from './outbox.ts';
 import type { Outgoing } from './outboxes.ts';
 
@@ -38,10 +40,48 @@ export interface Client {
   /** Who hears it. Its places are those of the groups that it may send into. */
   audience: Audience<Client>;
   shown: View | undefined;
+  /** Which part of the world it wants to hear of. */
+  filter: GeoFilter | undefined;
   /** Events read. */
   processed: number;
   lastReadMs: number;
   end(reason: string): void;
+}
+
+/** A client of the stream as the lists of the API show it. */
+export function subscriptionOf(client: Client): Subscription {
+  const { number, certificate, shown, username, memberships, address, port, outbox, processed, lastReadMs } = client;
+  return {
+    subscriptionUid: `tls:${number}`,
+    certificate,
+    callsign: shown?.callsign ?? '',
+    clientUid: shown?.uid ?? '',
+    lastReport: new Date(lastReadMs),
+    takClient: shown?.takClient ?? '',
+    takVersion: shown?.takVersion ?? '',
+    username,
+    groups: memberships.map(({ name, direction }) => ({ name, direction })),
+    team: shown?.team ?? '',
+    role: shown?.role ?? '',
+    address,
+    port,
+    pendingWrites: outbox.pendingWrites,
+    processed,
+    protocol: 'tls',
+    framing: outbox.form,
+    ...(shown === undefined ? {} : { position: () => positionIn(shown.latest) }),
+  };
+}
+
+/** As devices write a height that they do not know. */
+const UNKNOWN_HEIGHT = 9_999_999;
+
+function positionIn(latest: KeptEvent): ReportedPosition | undefined {
+  const event = latest.isKept ? latest.stored() : undefined;
+  if (event === undefined) return undefined;
+  const { lat, lon, hae, time } = event;
+  if (lat === null || lon === null) return undefined;
+  return { lat, lon, hae: hae === null || Math.abs(hae) >= UNKNOWN_HEIGHT ? null : hae, time };
 }
 
 /** The places of the groups that it may send into, or that it receives from. */
@@ -124,6 +164,10 @@ export class KeptEvent implements Outgoing {
 
   writeXml(target: Buffer, at: number): number {
     return this.fresh?.writeXml(target, at) ?? at + this.xml.copy(target, at);
+  }
+
+  stored(): StoredEvent | undefined {
+    return (this.fresh ?? (this.stamp && this.redeliver(this.xml, this.stamp)))?.stored();
   }
 
   /** Empty when it cannot be written so. */

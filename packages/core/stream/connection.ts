@@ -13,19 +13,21 @@ import {
 import { type Audiences, type Client, placesOf } from './client.ts';
 import type { HalfEvents, Holder } from './half-events.ts';
 import type { Outboxes } from './outboxes.ts';
+import type { Injectors } from './injectors.ts';
 import type { Request, Router } from './router.ts';
 import type { ServerEvents } from './server-events.ts';
 import type { StreamEvents } from './stream-events.ts';
 
 const PING = 't-x-c-t';
 const PROTOCOL_REQUEST = 't-x-takp-q';
+const FILTER = 't-x-c-f';
 /** Events that are for the server alone: they are never handed on. */
 const CONTROL: ReadonlySet<string> = new Set([
   't-b',
   't-b-a',
   't-b-c',
   't-b-q',
-  't-x-c-f',
+  FILTER,
   PING,
   't-x-c-t-r',
   PROTOCOL_REQUEST,
@@ -75,6 +77,7 @@ export interface ConnectionParts {
   halves: HalfEvents<Holder>;
   counts: ReadCounts;
   events: StreamEvents;
+  injectors: Pick<Injectors, 'applied'>;
   stampAt: (atMs: number) => Stamp;
   xml: () => Framing;
   protobuf: () => Framing;
@@ -111,7 +114,7 @@ export class Connection {
     this.#arrival = arrival;
     this.#who = who;
     this.#parts = parts;
-    this.#framing = parts.xml();
+    this.#framing = arrival.framing === 'protobuf' ? parts.protobuf() : parts.xml();
     this.client = {
       ...who,
       address: arrival.clientAddress,
@@ -119,10 +122,12 @@ export class Connection {
       outbox: parts.outboxes.open(arrival.socket),
       audience: parts.audiences.hold(placesOf(who.memberships, 'IN')),
       shown: undefined,
+      filter: undefined,
       processed: 0,
       lastReadMs: parts.now().getTime(),
       end: (reason) => this.#end(reason),
     };
+    if (arrival.framing === 'protobuf') this.client.outbox.form = 'protobuf';
     this.#holder = {
       end: (reason) => {
         this.#requested?.kept.forget();
@@ -209,7 +214,8 @@ export class Connection {
     if (this.client.processed === 0) this.#arrival.busy();
     this.#parts.counts.read++;
     this.client.processed++;
-    const event = this.#framing.read(frame);
+    const read = this.#framing.read(frame);
+    const event = read && this.#parts.injectors.applied(read);
     if (event === undefined) this.#parts.counts.invalid++;
     else if (isControl(event.type)) this.#control(event);
     else this.#ask(this.#parts.router.route(event, this.client, this.#parts.stampAt(atMs), atMs));
@@ -240,6 +246,7 @@ export class Connection {
 
   #control(event: CotEvent): void {
     if (isPing(event.type)) this.#hasPinged = true;
+    else if (event.type === FILTER) this.#parts.router.filter(this.client, event);
     else if (isProtocolRequest(event.type) && this.client.outbox.form === 'xml') this.#negotiate(event);
   }
 

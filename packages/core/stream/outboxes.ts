@@ -2,15 +2,28 @@
 // per turn.
 
 import type { Delivery } from '../model/stream.ts';
+import type { StoredEvent } from '../model/stored-event.ts';
 import { Arena, Blocks } from './arena.ts';
 import { type Form, Outbox, type OutboxLimits, type OutboxSocket, type OutboxState } from './outbox.ts';
 
-/** No bytes: it is not sent in that form. */
-export type Outgoing = Pick<Delivery, 'maxXmlBytes' | 'writeXml' | 'protobuf'>;
+/**
+ * No bytes: it is not sent in that form. With `stored` it may be replaced by a pointer: undefined
+ * when it cannot be read again.
+ */
+export interface Outgoing extends Pick<Delivery, 'maxXmlBytes' | 'writeXml' | 'protobuf'> {
+  stored?(): StoredEvent | undefined;
+}
 
 export interface Receiver {
   readonly outbox: Outbox;
+  readonly username: string;
 }
+
+/** Header and message of what these people get instead of an event that is too large. */
+export type Replacement = (event: StoredEvent, receivers: Iterable<string>, sender: string | undefined) => Buffer;
+
+/** ATAK has no room for a longer one, and drops it without a word. */
+export const MAX_FRAME_BYTES: number = 64 * 1024;
 
 const FORMS = ['xml', 'protobuf'] as const;
 
@@ -18,6 +31,7 @@ const FORMS = ['xml', 'protobuf'] as const;
 export class Outboxes {
   readonly #limits: OutboxLimits;
   readonly #steadyMs: () => number;
+  readonly #replacement: Replacement;
   readonly state: OutboxState;
   readonly #blocks = new Blocks();
   readonly #arenas: Record<Form, Arena>;
@@ -28,8 +42,9 @@ export class Outboxes {
     this.#flush();
   };
 
-  constructor(limits: OutboxLimits, steadyMs: () => number) {
+  constructor(limits: OutboxLimits, steadyMs: () => number, replacement: Replacement) {
     this.#limits = limits;
+    this.#replacement = replacement;
     this.#steadyMs = steadyMs;
     this.state = {
       atMs: steadyMs(),
@@ -58,7 +73,7 @@ export class Outboxes {
         const { outbox } = receiver;
         if (outbox.form !== form || receiver === except) continue;
         if (from < 0) {
-          from = form === 'xml' ? this.#placeXml(event) : this.#placeProtobuf(event);
+          from = form === 'xml' ? this.#placeXml(event) : this.#placeProtobuf(event, to, except);
           ({ end } = this.#arenas[form]);
         }
         if (end > from && outbox.add(from, end)) this.#noted(outbox);
@@ -107,8 +122,14 @@ export class Outboxes {
     return this.#place('xml', event.maxXmlBytes, (target, at) => event.writeXml(target, at));
   }
 
-  #placeProtobuf(event: Outgoing): number {
-    const bytes = event.protobuf();
+  #placeProtobuf<T extends Receiver>(event: Outgoing, to: readonly T[], except: T | undefined): number {
+    let bytes = event.protobuf();
+    if (bytes.length > MAX_FRAME_BYTES) {
+      const stored = event.stored?.();
+      const receivers = to.filter((each) => each.outbox.form === 'protobuf' && each !== except);
+      const names = receivers.map(({ username }) => username);
+      if (stored !== undefined) bytes = this.#replacement(stored, names, except?.username);
+    }
     return this.#place('protobuf', bytes.length, (target, at) => at + bytes.copy(target, at));
   }
 }

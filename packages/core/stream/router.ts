@@ -16,14 +16,19 @@ import type {
   Stamp,
   StreamDevice,
 } from '../model/stream.ts';
+import { insideOf } from '../model/wire-text.ts';
 import { type Audiences, type Client, KeptEvent, type Redeliver } from './client.ts';
 import { type Destinations, destinationsOf, type DeviceDestination } from './destinations.ts';
+import { geoFilterOf, isHidden } from './geo-filter.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import type { ClientPresence, Roster } from './presence.ts';
+import type { Repeater } from './repeater.ts';
 
 /** Types that begin so are chat. */
 const CHAT = 'b-t-f';
 const UNDELIVERED = 'b-t-f-s';
+/** Types that begin so are alarms. */
+const ALARM = 'b-a-';
 /** Rows that one message may make. */
 const MAX_RECIPIENTS = 256;
 const STALE_MS = 60_000;
@@ -70,12 +75,17 @@ export function undelivered(event: CotEvent, detail: string): ServerEvent {
   return { uid, type: UNDELIVERED, how, staleMs: STALE_MS, detail: insideOf(detail), point };
 }
 
-/**
- * What stands between the start and the end tag of the element; a `>` may stand in its attributes.
- */
-function insideOf(element: string): string {
-  const quoted = /^<[^"'>]*(?:(?:"[^"]*"|'[^']*')[^"'>]*)*>/.exec(element)?.[0] ?? element;
-  return quoted.endsWith('/>') ? '' : element.slice(quoted.length, element.lastIndexOf('</'));
+/** What a mission shows of an event. */
+export function missionPost(event: CotEvent): MissionPost {
+  const { uid, type, point } = event;
+  return {
+    uid,
+    type,
+    callsign: event.detail('contact')?.attribute('callsign'),
+    iconsetPath: event.detail('usericon')?.attribute('iconsetpath'),
+    color: event.detail('color')?.attribute('argb'),
+    point,
+  };
 }
 
 /**
@@ -128,6 +138,7 @@ export interface RouterOptions {
   deliveryOf: (event: CotEvent, stamp: Stamp) => Delivery;
   redeliver: Redeliver;
   serverEvent: (event: ServerEvent) => Outgoing;
+  repeater: Pick<Repeater, 'saw'>;
   log: Log;
 }
 
@@ -149,6 +160,8 @@ export class Router {
   readonly #options: RouterOptions;
   readonly #placeSets = new Map<string, readonly number[]>();
   #unavailableMissions = false;
+  /** Clients with a filter: while there is none, no event is compared with any. */
+  readonly #filtered = new Set<Client>();
 
   constructor(options: RouterOptions) {
     this.#options = options;
@@ -162,17 +175,40 @@ export class Router {
     const destinations = destinationsOf(event);
     const delivery = this.#options.deliveryOf(event, stamp);
     this.#options.presence.saw(event, from, delivery, stamp, destinations.broadcast);
-    const { reached, isMissing } = this.#deliver(delivery, from, destinations);
+    const { reached, isMissing } = this.#deliver(event, delivery, from, destinations);
     this.#store(event, delivery, stamp, atMs, from, destinations);
+    if (event.type.startsWith(ALARM))
+      this.#options.repeater.saw(event, delivery, from.username, this.#placesFor(from, destinations));
     const requested = destinations.missions.length === 0 ? undefined : this.#heldForMissions(event, delivery, stamp);
     const returned = isMissing && isMessage(event.type) ? undelivered(event, delivery.detail()) : undefined;
     if (returned !== undefined) this.#options.outboxes.send(this.#options.serverEvent(returned), [from]);
     return requested && { done: this.#throughMissions(requested, from, destinations, reached), kept: requested.kept };
   }
 
-  #deliver(outgoing: Outgoing, from: Client, { broadcast, devices, groups }: Destinations): Reached {
+  /** What the client wants to hear of from now on. */
+  filter(client: Client, event: CotEvent): void {
+    const filter = geoFilterOf(event);
+    if (filter === 'unreadable') return;
+    client.filter = filter;
+    if (filter === undefined) this.#filtered.delete(client);
+    else this.#filtered.add(client);
+  }
+
+  /** It has left. */
+  forget(client: Client): void {
+    this.#filtered.delete(client);
+  }
+
+  /** Without those whose filter hides it. */
+  #hearing(event: CotEvent, members: readonly Client[]): readonly Client[] {
+    return this.#filtered.size === 0 ? members : members.filter((member) => !hides(member, event));
+  }
+
+  /** To devices that it names whatever their filter. */
+  #deliver(event: CotEvent, outgoing: Outgoing, from: Client, destinations: Destinations): Reached {
+    const { broadcast, devices, groups } = destinations;
     if (broadcast) {
-      this.#options.outboxes.send(outgoing, from.audience.members, from);
+      this.#options.outboxes.send(outgoing, this.#hearing(event, from.audience.members), from);
       return { reached: undefined, isMissing: devices.some((device) => this.#reachable(device, from).length === 0) };
     }
     const reached = new Set<Client>();
@@ -184,7 +220,7 @@ export class Router {
     }
     for (const group of groups)
       for (const place of placesInto(group, from))
-        for (const member of this.#options.audiences.among([place])) reached.add(member);
+        for (const member of this.#options.audiences.among([place])) if (!hides(member, event)) reached.add(member);
     this.#options.outboxes.send(outgoing, [...reached], from);
     return { reached, isMissing };
   }
@@ -252,19 +288,10 @@ export class Router {
 
   /** What outlives the turn. */
   #heldForMissions(event: CotEvent, delivery: Delivery, stamp: Stamp): HeldForMissions {
-    const { uid, type, point } = event;
-    const post = {
-      uid,
-      type,
-      callsign: event.detail('contact')?.attribute('callsign'),
-      iconsetPath: event.detail('usericon')?.attribute('iconsetpath'),
-      color: event.detail('color')?.attribute('argb'),
-      point,
-    };
     const kept = new KeptEvent(this.#options.redeliver, Infinity);
     kept.keep(delivery, stamp);
     kept.settle();
-    return { post, kept };
+    return { post: missionPost(event), kept };
   }
 
   async #throughMissions(
@@ -300,6 +327,10 @@ export class Router {
       return [];
     }
   }
+}
+
+function hides({ filter }: Client, event: CotEvent): boolean {
+  return filter !== undefined && isHidden(filter, event);
 }
 
 function placesInto(group: string, { memberships }: Client): number[] {

@@ -52,6 +52,36 @@ export function groupsChanged(): ServerEvent {
   return { uid: randomUUID(), type: 't-x-g-c', how: 'h-g-i-g-o', staleMs: 60_000, detail: '' };
 }
 
+export interface FileShare {
+  /** SHA-256, lower-case hex. */
+  hash: string;
+  name: string;
+  filename: string;
+  url: string;
+  bytes: number;
+  senderUid: string;
+  /** As devices show them. */
+  sender: string;
+}
+
+const SHARE_STALE_MS = 600_000;
+
+/** A file that the device is to fetch. */
+export function fileShared({ hash, name, filename, url, bytes, senderUid, sender }: FileShare): ServerEvent {
+  const share = {
+    sha256: hash,
+    senderUid,
+    name,
+    filename,
+    senderUrl: url,
+    sizeInBytes: String(bytes),
+    senderCallsign: sender,
+  };
+  const attributes = Object.entries(share).map(([key, value]) => ` ${key}="${escapeXml(value)}"`);
+  const detail = `<fileshare${attributes.join('')}/>`;
+  return { uid: hash, type: 'b-f-t-r', how: 'h-e', staleMs: SHARE_STALE_MS, detail };
+}
+
 export class ServerEvents {
   readonly #serverVersion: string;
   readonly #now: () => Date;

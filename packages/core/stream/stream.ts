@@ -18,12 +18,14 @@ import {
   type StreamLimits,
   type StreamOptions,
 } from '../model/stream.ts';
-import { Audiences, type Client, placesOf, type Redeliver } from './client.ts';
+import { Audiences, type Client, placesOf, type Redeliver, subscriptionOf } from './client.ts';
 import { Connection, type ConnectionParts, type Framing, type ReadCounts } from './connection.ts';
 import { HalfEvents } from './half-events.ts';
+import { Injectors } from './injectors.ts';
 import { Outboxes, type Outgoing } from './outboxes.ts';
 import { ClientPresence, Roster } from './presence.ts';
 import { CLOSED, Memberships, Regrouping } from './regrouping.ts';
+import { Repeater } from './repeater.ts';
 import { Router } from './router.ts';
 import { ServerEvents } from './server-events.ts';
 import { StreamEvents } from './stream-events.ts';
@@ -67,29 +69,6 @@ export function framings(maxEventBytes: number): Framings {
   };
 }
 
-/** A client of the stream as the lists of the API show it. */
-export function subscriptionOf(client: Client): Subscription {
-  const { number, certificate, shown, username, memberships, address, port, outbox, processed, lastReadMs } = client;
-  return {
-    subscriptionUid: `tls:${number}`,
-    certificate,
-    callsign: shown?.callsign ?? '',
-    clientUid: shown?.uid ?? '',
-    lastReport: new Date(lastReadMs),
-    takClient: shown?.takClient ?? '',
-    takVersion: shown?.takVersion ?? '',
-    username,
-    groups: memberships.map(({ name, direction }) => ({ name, direction })),
-    team: shown?.team ?? '',
-    role: shown?.role ?? '',
-    address,
-    port,
-    pendingWrites: outbox.pendingWrites,
-    processed,
-    protocol: 'tls',
-  };
-}
-
 /**
  * The time and the flow tag that the server writes over events: one object for a whole second.
  * `atMs` since 1970.
@@ -119,6 +98,8 @@ const LIMITS: StreamLimits = {
 const MAX_WAITING_TOGETHER_BYTES = 256 * 1024 * 1024;
 const LOOK_EVERY_MS = 1_000;
 const STOPS = 'the server stops';
+/** Who an event is from that no client has sent just now. */
+const SERVER = 'Holdfast';
 const UNKNOWN_GROUPS = 'the groups cannot be read now, and were never read before';
 
 /** Accepts at once. To be closed: a timer of its own looks after slow readers and groups. */
@@ -138,16 +119,24 @@ export class Stream implements CoreStream {
   readonly #memberships;
   readonly #server;
   readonly #presence;
+  readonly #router;
   readonly #parts: ConnectionParts;
   readonly #regrouping;
   readonly #looking;
+  readonly injectors = new Injectors();
+  readonly repeater: Repeater;
 
   constructor(options: StreamOptions) {
     const steadyMs = (): number => performance.now();
     const serverEvent = (event: ServerEvent): Outgoing => this.#server.of(event);
     this.#options = options;
     this.#limits = { ...LIMITS, ...options.limits };
-    this.#outboxes = new Outboxes({ ...this.#limits, maxWaitingTogetherBytes: MAX_WAITING_TOGETHER_BYTES }, steadyMs);
+    this.#outboxes = new Outboxes(
+      { ...this.#limits, maxWaitingTogetherBytes: MAX_WAITING_TOGETHER_BYTES },
+      steadyMs,
+      (event, receivers, sender = SERVER) =>
+        this.#server.of(options.largeEvents.pointerTo(event, receivers, sender)).protobuf(),
+    );
     this.#events = new StreamEvents(options.log, steadyMs);
     this.#memberships = new Memberships(options.groups, options.log);
     const { xml, protobuf, deliveryOf, redeliver } = framings(this.#limits.maxEventBytes);
@@ -160,6 +149,7 @@ export class Stream implements CoreStream {
       serverEvent,
       now: options.now,
     });
+    this.repeater = new Repeater({ send: (places, event) => this.toPlaces(places, event), now: options.now });
     const routing = {
       roster: this.#roster,
       audiences: this.#audiences,
@@ -170,18 +160,21 @@ export class Stream implements CoreStream {
       deliveryOf,
       redeliver,
       serverEvent,
+      repeater: this.repeater,
       log: options.log,
     };
+    this.#router = new Router(routing);
     this.#parts = {
       audiences: this.#audiences,
       outboxes: this.#outboxes,
-      router: new Router(routing),
+      router: this.#router,
       server: this.#server,
       archive: options.archive,
       resting: new Set(),
       halves: new HalfEvents(this.#limits.maxHalvesBytes),
       counts: this.#counts,
       events: this.#events,
+      injectors: this.injectors,
       stampAt: stamps(options.nodeId),
       xml,
       protobuf,
@@ -267,6 +260,7 @@ export class Stream implements CoreStream {
   async close(): Promise<void> {
     this.#closing = true;
     clearInterval(this.#looking);
+    this.repeater.close();
     for (const { socket } of this.#arriving.keys()) socket.destroy();
     for (const connection of this.#connections.values()) {
       connection.client.end(STOPS);
@@ -323,7 +317,7 @@ export class Stream implements CoreStream {
     arrival.socket.once('close', () => this.#leave(connection, endOf(arrival.socket)));
     this.#events.happened('connected', client);
     this.#presence.replayTo(client);
-    this.#outboxes.send(this.#server.offer(), [client]);
+    if (client.outbox.form === 'xml') this.#outboxes.send(this.#server.offer(), [client]);
     connection.open();
   }
 
@@ -331,6 +325,7 @@ export class Stream implements CoreStream {
     const { client } = connection;
     if (!this.#connections.delete(client)) return;
     connection.closed();
+    this.#router.forget(client);
     this.#roster.remove(client);
     this.#audiences.leave(client);
     if (this.#closing) this.#presence.wentWithAll(client);

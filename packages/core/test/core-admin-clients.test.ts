@@ -134,12 +134,24 @@ describe('subscriptions', () => {
       pendingWrites: 0,
       numProcessed: 7,
       protocol: 'tls',
+      framing: 'xml',
       xpath: null,
       subscriptionUid: 'tls:3',
       ...Object.fromEntries(unknown.split(' ').map((name) => [name, ''])),
       incognito: false,
       handlerType: '',
     });
+  });
+
+  it('have the positions of their newest reports, when somebody asks for them', async () => {
+    const position = { lat: 47.5, lon: 8.25, hae: null, time: new Date(START) };
+    world.subscriptions.splice(0, 5, { ...subscription('ada'), position: () => position }, subscription('bob'));
+    const { body } = await world.ask('GET', '/Marti/api/subscriptions/all?positions=true');
+    expect(body.data).toMatchObject([
+      { clientUid: 'uid-ada', position: { ...position, time: position.time.toISOString() } },
+      { clientUid: 'uid-bob', position: null },
+    ]);
+    expect((await world.ask('GET', '/Marti/api/subscriptions/all')).body.data[0]).not.toHaveProperty('position');
   });
 
   it('are sorted and paged', async () => {

@@ -303,7 +303,7 @@ export function missionRoles(given: () => MissionWorld): void {
       const now = new Date();
       const addition = { uids: ['b'], hashes: [], creatorUid: '', sees: 'all' as const, now };
       await expect(writes.addContent(id, addition)).rejects.toThrow('gone');
-      await expect(writes.removeContent(id, { uid: 'a' }, '', now)).rejects.toThrow('gone');
+      await expect(writes.removeContent(id, { uids: ['a'], hashes: [] }, '', now)).rejects.toThrow('gone');
       await expect(writes.remove({ id, guid, name: 'Crash' }, '', now)).rejects.toThrow('gone');
       expect((await all.ask('PUT', named('Crash 2'))).status).toBe(500);
       await all.sql.unsafe('DROP TRIGGER fail ON mission_change');

@@ -3,12 +3,15 @@
 
 import { createHash } from 'node:crypto';
 import type postgres from 'postgres';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { SECOND_MS } from '@holdfast/kit/time';
 import { createMissions, type Missions } from '../missions/create-missions.ts';
 import type { CoreCaller } from '../model/parts.ts';
 import type { ServerEvent } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
 import { groupStore, GroupVectors } from '../store/groups.ts';
+import { clientEndpoints } from '../store/presence.ts';
+import { resourceStore, resourceWriter } from '../store/resources.ts';
 import {
   type AdminAnswer,
   adminWorld,
@@ -77,6 +80,9 @@ export function missionWorld(sql: postgres.Sql, run: RunSql): MissionWorld {
   const world = adminWorld({
     groups: groupStore(plainly),
     missions: missions.parts,
+    resources: resourceStore(plainly, plainly),
+    resourceWriter: resourceWriter(plainly),
+    endpoints: clientEndpoints(plainly),
     subscriptions: { list: () => subscriptions, end: () => false },
   });
   for (const [name, group] of Object.entries(GROUPS)) {
@@ -133,5 +139,33 @@ export function missionWorld(sql: postgres.Sql, run: RunSql): MissionWorld {
         SELECT ${uid}, 'a-f-G', 'm-g', ${at}, ${at}, ${at}, 1.5, 2, 3, ${detail}, point(11.5, 48.25), vector
         FROM group_vector WHERE places = ${await vectorKey(group)}`;
     },
+  };
+}
+
+/** The world of one test file, and short ways to ask it. */
+export function missionSteps(core: { sql: postgres.Sql }) {
+  let all: MissionWorld | undefined;
+  const world = (): MissionWorld => {
+    if (all === undefined) throw new Error('the world of missions is not there yet');
+    return all;
+  };
+  beforeAll(() => {
+    all = missionWorld(core.sql, (use) => use(core.sql));
+  });
+  afterAll(() => all?.world.end());
+  beforeEach(() => {
+    world().notices.length = 0;
+  });
+  const ask = (method: string, path: string, input?: AskOptions) => world().ask(method, path, input);
+  /** But of missions that were made. */
+  const changesOf = () => world().notices.filter(({ event }) => event.type !== 't-x-m-n');
+  return {
+    world,
+    ask,
+    changesOf,
+    status: async (method: string, path: string, as?: CoreCaller, json?: unknown) =>
+      (await ask(method, path, { ...(as && { as }), ...(json === undefined ? {} : { json, headers: JSON_TYPE }) }))
+        .status,
+    noticeTypes: () => changesOf().map(({ event }) => event.type),
   };
 }

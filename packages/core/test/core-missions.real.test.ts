@@ -201,7 +201,7 @@ describe('a mission', () => {
     expect(await refused('boundingPolygon=here')).toContain('boundingPolygon');
     expect(await refused('', { description: 7 })).toContain('description');
     expect((await ask('PUT', named('Odd'), { body: '{', headers })).status).toBe(400);
-    expect(await ask('PUT', named('Odd'), { body: 'PK' })).toMatchObject({ status: 501, body: { code: 3 } });
+    expect(await ask('PUT', named('Odd'), { body: 'PK' })).toMatchObject({ status: 400, body: { code: 2 } });
     expect(await ask('GET', `${BASE}/guid/none`)).toMatchObject({ status: 400, body: { code: 2 } });
     for (const path of [`${BASE}/%00`, `${BASE}?tool=%00`, '/Marti/api/pagedmissions?nameFilter=%00'])
       expect((await ask('GET', path)).status).toBe(400);
@@ -301,7 +301,8 @@ describe('the contents of a mission', () => {
     });
     expect((await put({ hashes: ['../etc'] })).status).toBe(400);
     expect((await put({})).status).toBe(400);
-    expect((await put({ paths: { a: [] } })).status).toBe(501);
+    expect((await put({ paths: { a: [] } })).status).toBe(400);
+    expect((await put({ paths: { a: [{ uids: ['x'] }] } })).status).toBe(404);
     expect((await put({ uids: ['a\u0000b'] })).status).toBe(400);
     expect((await put({ uids: Array.from({ length: 1001 }, (_, index) => `u${index}`) })).status).toBe(400);
     expect((await put({ uids: ['a'] }, RON)).status).toBe(403);

@@ -6,15 +6,19 @@ import { rmSync } from 'node:fs';
 import { connect, type TLSSocket } from 'node:tls';
 import { CoTParser } from '@tak-ps/node-cot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
 import { type TestCertificate, type TestPki, testPki } from '../../../test/core/fake-test-pki.ts';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { freePort } from '../../../test/support/free-port.ts';
 import type { PlacedMembership } from '../model/stream.ts';
+import { LargeEvents } from '../stream/large-events.ts';
 import { Stream } from '../stream/stream.ts';
 import { Admission } from '../tls/admission.ts';
 import { readServerIdentity } from '../tls/server-identity.ts';
 import { createLiveConnections } from '../tls/connections.ts';
+import { WebSockets } from '../stream/websocket.ts';
 import { CoreListener } from '../tls/core-listener.ts';
+import { HttpPort } from '../tls/http-port.ts';
 import { emptyArchive } from './fake-core-archive.ts';
 import { cot, sa } from './fake-cot-stream.ts';
 
@@ -33,6 +37,7 @@ const stream = new Stream({
   archive: emptyArchive(),
   presence: { came: () => undefined, went: () => undefined },
   missions: { post: async () => [] },
+  largeEvents: new LargeEvents({ apiUrl: 'https://127.0.0.1:8443', now: () => new Date() }),
   log,
   now: () => new Date(),
   limits: { maxWaitingBytes: 2_000_000, stalledMs: 1_500 },
@@ -42,6 +47,8 @@ const open: Peer[] = [];
 let pki: TestPki;
 let listener: CoreListener;
 let port: number;
+let api: HttpPort;
+let apiPort: number;
 
 beforeAll(async () => {
   pki = await testPki();
@@ -52,16 +59,32 @@ beforeAll(async () => {
     key: server.keyFile,
   });
   port = await freePort();
+  apiPort = await freePort();
+  const now = (): Date => new Date();
+  const admission = new Admission({
+    ca: identity.ca,
+    revocations: { isRevoked: (serial) => revoked.has(serial) },
+    now,
+  });
+  const webSockets = new WebSockets((arrival) => stream.accepted(arrival));
+  api = new HttpPort({
+    name: 'api',
+    port: apiPort,
+    addresses: ['127.0.0.1'],
+    identity,
+    admission,
+    live,
+    fetch: ({ url }) => new Response(new URL(url).pathname),
+    upgrade: (...given) => webSockets.upgrade(...given),
+    log,
+  });
+  await api.listen();
   listener = new CoreListener({
     name: 'stream',
     port,
     addresses: ['127.0.0.1'],
     identity,
-    admission: new Admission({
-      ca: identity.ca,
-      revocations: { isRevoked: (serial) => revoked.has(serial) },
-      now: () => new Date(),
-    }),
+    admission,
     live,
     accepted: (arrival) => stream.accepted(arrival),
     log,
@@ -72,6 +95,7 @@ afterAll(async () => {
   for (const { socket } of open) socket.destroy();
   await stream.close();
   await listener.close(100);
+  await api.close(100);
   rmSync(pki.directory, { recursive: true, force: true });
 });
 
@@ -238,5 +262,91 @@ describe('the stream over TLS', () => {
     }
     ada.say(cot('p', 't-x-c-t'));
     await expect.poll(() => ada.types()).toContain('t-x-c-t-r');
+  });
+});
+
+describe('the stream over WebSocket', () => {
+  function dial({ key, certificate: cert }: TestCertificate, path = '/takproto/1', headers = {}): WebSocket {
+    const { certificate: ca } = pki.ca;
+    return new WebSocket(`wss://127.0.0.1:${apiPort}${path}`, { key, cert, ca, headers });
+  }
+  const webClients = (): string[] =>
+    stream.list().flatMap(({ username }) => (/^(web|bad)/.test(username) ? [username] : []));
+  const frame = async (text: string): Promise<Buffer> => {
+    const message = Buffer.from(await CoTParser.to_proto(CoTParser.from_xml(text)));
+    return Buffer.concat([Buffer.from([0xbf]), varint(message.length), message]);
+  };
+  async function webPeer(name: string) {
+    const certificate = await pki.client(name);
+    const socket = dial(certificate);
+    const messages: Buffer[] = [];
+    socket.on('message', (data: Buffer) => messages.push(data));
+    socket.on('error', () => undefined);
+    await once(socket, 'open');
+    const events = async () =>
+      Promise.all(
+        messages.map(async (bytes) => {
+          const { from, to } = protobufFrame(bytes);
+          // One frame, whole, in each message.
+          expect(to).toBe(bytes.length);
+          return (await CoTParser.from_proto(new Uint8Array(bytes.subarray(from, to)))).raw.event._attributes;
+        }),
+      );
+    return { socket, certificate, events, uids: async () => (await events()).map(({ uid }) => uid) };
+  }
+
+  it('carries frames of protobuf, one in each message, from the beginning and both ways', async () => {
+    const ada = await peer('wada');
+    ada.say(sa('uid-wada', 'WADA'));
+    await expect.poll(() => stream.list().some(({ callsign }) => callsign === 'WADA')).toBe(true);
+    const web = await webPeer('web');
+    await expect.poll(web.uids).toContain('uid-wada');
+    const before = (await web.uids()).length;
+    web.socket.send(Buffer.concat([await frame(sa('uid-web', 'WEB')), await frame(cot('w2', 'a-h-G'))]));
+    await expect.poll(() => ada.heard.map(({ uid }) => uid)).toEqual(expect.arrayContaining(['uid-web', 'w2']));
+    const known = stream.list().find(({ username }) => username === 'wada');
+    expect(known?.position?.()).toMatchObject({ lat: expect.any(Number), lon: expect.any(Number) });
+    expect(Object.fromEntries(stream.list().map(({ username, framing }) => [username, framing]))).toMatchObject({
+      wada: 'xml',
+      web: 'protobuf',
+    });
+    const many = Array.from({ length: 200 }, (_, n) => cot(`m${n}`, 'a-h-G', `<x>${'y'.repeat(2_000)}</x>`));
+    ada.say(many.join('') + cot('big', 'u-d-f', `<x>${'y'.repeat(200_000)}</x>`));
+    await expect.poll(async () => (await web.events()).at(-1)?.type).toBe('b-f-t-r');
+    expect((await web.uids()).slice(before, -1)).toEqual(many.map((_, n) => `m${n}`));
+    web.socket.close();
+    await expect.poll(() => ada.types()).toContain('t-x-d-d');
+    ada.socket.destroy();
+    await expect.poll(webClients).toEqual([]);
+  });
+
+  it('ends with the certificate, with text, and with what is no frame', async () => {
+    const web = await webPeer('webby');
+    const { serial } = web.certificate.signed;
+    revoked.add(serial);
+    live.end(serial);
+    await once(web.socket, 'close');
+    for (const bad of ['text', Buffer.from('<event/>'), Buffer.from([0xbf, 0xff, 0xff, 0xff, 0xff, 0x7f])]) {
+      const { socket } = await webPeer('bad');
+      socket.send(bad);
+      await once(socket, 'close');
+    }
+    await expect.poll(webClients).toEqual([]);
+  });
+
+  it('is at one address, and for no page of another site', async () => {
+    const certificate = await pki.client('eve');
+    for (const [path, headers, status] of [
+      ['/takproto/2', {}, 404],
+      ['/takproto/1', { origin: 'https://evil.example' }, 403],
+      ['/takproto/1', { 'sec-fetch-site': 'cross-site' }, 403],
+    ] as const) {
+      const socket = dial(certificate, path, headers);
+      const [error] = await once(socket, 'error').catch((reason: unknown) => [reason]);
+      expect(String(error)).toContain(`Unexpected server response: ${status}`);
+    }
+    const ours = dial(certificate, '/takproto/1?a=b', { origin: `https://127.0.0.1:${apiPort}` });
+    await once(ours, 'open');
+    ours.terminate();
   });
 });

@@ -58,10 +58,11 @@ describe('profiles', () => {
     const files = unzipSync(new Uint8Array(await answer.arrayBuffer()));
     expect(Object.keys(files)).toEqual(['file0/enable-channels.pref', 'MANIFEST/manifest.xml']);
     const [preferences = '', manifest = ''] = Object.values(files).map((bytes) => strFromU8(bytes));
-    const entries = [...preferences.matchAll(/<entry key="([^"]+)" class="class java.lang.String">([^<]+)</g)];
+    const entries = [...preferences.matchAll(/<entry key="([^"]+)" class="class java.lang.\w+">([^<]+)</g)];
     expect(entries.map(([, key, value]) => [key, value])).toEqual([
       ['prefs_enable_channels', 'true'],
       ['prefs_enable_channels_host-cot.example.org', 'true'],
+      ['deviceProfileEnableOnConnect', 'true'],
     ]);
     expect(manifest).toContain('zipEntry="file0/enable-channels.pref"');
   });
@@ -69,6 +70,9 @@ describe('profiles', () => {
   it('are none for a tool: 204', async () => {
     const answer = await asAda(`${TLS}/profile/tool/maps`);
     expect([answer.status, await answer.text()]).toEqual([204, '']);
+    expect((await asAda(`${TLS}/profile/tool/maps/file?relativePath=/a.xml`)).status).toBe(404);
+    expect((await asAda(`${TLS}/profile/tool/maps/file?relativePath=/../a.xml`)).status).toBe(400);
+    expect((await asAda(`${TLS}/profile/tool/maps?syncSecago=soon`)).status).toBe(400);
   });
 });
 

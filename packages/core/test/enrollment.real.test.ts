@@ -22,6 +22,7 @@ import { certificateStore } from '../store/certificates.ts';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../store/migrations/index.ts';
 import { fakeAuthority } from './fake-core-enrollment.ts';
 import { opensslRequest } from './fake-signing-requests.ts';
+import { withoutProfiles } from './fake-core-profiles.ts';
 
 const run = promisify(execFile);
 const files = mkdtempSync(join(tmpdir(), 'holdfast-enrollment-'));
@@ -87,6 +88,7 @@ beforeAll(async () => {
     certificates: certificateStore((use) => use(sql)),
     bundle: async (entries) => entries[0]?.certificate ?? new Uint8Array(),
     adminApi: (_, __, { username, role }) => new Response(`${username} ${role}`),
+    profiles: withoutProfiles(() => new Date()),
     attempts: new EnrollmentAttempts(() => new Date()),
     log,
     now: () => new Date(),

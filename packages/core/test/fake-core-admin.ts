@@ -27,8 +27,10 @@ import type {
 import type { ServerEvent } from '../model/stream.ts';
 import { certificateLists } from '../store/certificates.ts';
 import type { ActiveGroups, GroupState, GroupStore } from '../store/groups.ts';
+import { ProductFiles } from '../store/products.ts';
 import { memoryCertificates } from './fake-core-certificates.ts';
 import { noMissions } from './fake-core-missions.ts';
+import { noErrorLogs, noProfiles, noReports } from './fake-core-profiles.ts';
 import { memoryResources, testSpool } from './fake-core-resources.ts';
 
 export const NODE_ID = '0123456789abcdef0123456789abcdef';
@@ -117,6 +119,7 @@ export function subscription(username: string, input: Partial<Subscription> = {}
     pendingWrites: 0,
     processed: 7,
     protocol: 'tls',
+    framing: 'xml',
     ...input,
   };
 }
@@ -138,6 +141,15 @@ export interface AdminAnswer {
   body: any;
   headers: Headers;
 }
+
+const noVideo: AdminApiOptions['video'] = {
+  list: async () => [],
+  find: async () => undefined,
+  isVisible: async () => false,
+  count: async () => 0,
+  save: async () => undefined,
+  remove: async () => undefined,
+};
 
 let template: [path: string, text: string][] | undefined;
 
@@ -214,6 +226,28 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     },
     ownProcess: new OwnProcess(dataDir),
     missions: noMissions(),
+    history: {
+      newest: async () => undefined,
+      list: async () => ({ events: [], next: undefined }),
+      read: async () => [],
+      track: async () => [],
+      times: async () => [],
+    },
+    largeEvents: { find: () => undefined },
+    profiles: noProfiles(),
+    errorLogs: noErrorLogs(),
+    reports: noReports(),
+    products: new ProductFiles(join(dataDir, 'update')),
+    security: { certificateFile: 'server.pem', caFile: 'ca.pem', validityDays: 365, verify: () => undefined },
+    directoryPlace: { url: 'ldaps://directory.example.org', base: 'dc=core' },
+    trackWriter: { ids: async () => [], write: async () => undefined },
+    archive: { store: () => undefined },
+    toPlaces: () => undefined,
+    toDevices: () => undefined,
+    video: noVideo,
+    injectorStore: { list: async () => [], add: async () => undefined, remove: async () => false },
+    injectors: { replace: () => undefined },
+    repeater: { list: () => [], remove: () => false, periodMs: 10_000 },
     resources: files.resources,
     resourceWriter: files.resourceWriter,
     spool: testSpool(dataDir),

@@ -15,6 +15,7 @@ import { EnrollmentAttempts } from '../enrollment/events.ts';
 import type { CertificateBundle } from '../enrollment/written-certificate.ts';
 import type { CoreCaller, CoreConnection } from '../model/parts.ts';
 import { type MemoryCertificates, memoryCertificates } from './fake-core-certificates.ts';
+import { withoutProfiles } from './fake-core-profiles.ts';
 
 const CHANNELS = '1.2.840.113549.1.9.7';
 const YEAR_MS = 365 * 86_400_000;
@@ -130,6 +131,7 @@ export async function enrollmentWorld(bundle = listedBundle): Promise<Enrollment
       callers.push(caller);
       return new Response(`${request.method} ${new URL(request.url).pathname} as ${caller.role}`);
     },
+    profiles: withoutProfiles(now),
     attempts,
     log,
     now,

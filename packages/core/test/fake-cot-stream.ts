@@ -13,6 +13,7 @@ import type {
   StreamDevice,
   StreamLimits,
 } from '../model/stream.ts';
+import { LargeEvents } from '../stream/large-events.ts';
 import { Stream } from '../stream/stream.ts';
 import { clientCertificate } from './fake-core-admin.ts';
 import { emptyArchive } from './fake-core-archive.ts';
@@ -101,7 +102,9 @@ export function cotWorld(limits: Partial<StreamLimits> = {}) {
     return { ...member, place };
   }
 
+  const largeEvents = new LargeEvents({ apiUrl: 'https://cot.example.org:8443', now: () => clock.at });
   const stream = new Stream({
+    largeEvents,
     nodeId: NODE,
     serverVersion: '5.7-RELEASE-0',
     groups: {
@@ -202,6 +205,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}) {
 
   return Object.assign(world, {
     stream,
+    largeEvents,
     people,
     placeOf: (name: string) => places.get(name),
     stored,

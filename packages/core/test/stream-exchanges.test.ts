@@ -274,3 +274,54 @@ describe('what is stored', () => {
     expect(world.stored).toHaveLength(3);
   });
 });
+
+describe('a geospatial filter', () => {
+  const box = (minLatitude: string, minLongitude: string, maxLatitude: string, maxLongitude: string): string =>
+    `<boundingBox minLatitude="${minLatitude}" minLongitude="${minLongitude}" maxLatitude="${maxLatitude}" maxLongitude="${maxLongitude}"/>`;
+  const filter = (boxes: string, attributes = ''): string =>
+    cot('f1', 't-x-c-f', `<subscription><geospatialFilter ${attributes}>${boxes}</geospatialFilter></subscription>`);
+  const at = (uid: string, lat: number, lon: number, type = 'a-h-G', detail = ''): string =>
+    cot(uid, type, detail).replace('lat="1.5" lon="2.5"', `lat="${lat}" lon="${lon}"`);
+
+  it('hides what lies outside, for that client alone, and never chat, clients or what has no place', async () => {
+    const { ada, bob, dot } = await field();
+    await bob.say(filter(box('40', '170', '50', '-170') + box('10', '10', '11', '11')));
+    const all = [
+      at('in', 45, 175),
+      at('across', 45, -175),
+      at('second', 10.5, 10.5),
+      at('out', 45, 100),
+      at('south', 39, 175),
+      at('nowhere', 0, 0),
+      at('chat', 60, 60, 'b-t-f', '<remarks>x</remarks>'),
+      at('client', 60, 60, 'a-f-G-U-C', '<__group name="Cyan" role="Team Member"/>'),
+      at('named', 60, 60, 'b-m-p', marti('uid="uid-bob"')),
+      at('group', 60, 60, 'b-m-p', marti('group="Ops"')),
+    ];
+    await ada.say(...all);
+    const uids = (names: string[]) => names.map((name) => name.split(' ')[1]);
+    expect(uids(bob.names())).toEqual(['in', 'across', 'second', 'nowhere', 'chat', 'client', 'named']);
+    expect(uids(dot.names())).not.toContain('named');
+    expect(dot.names()).toHaveLength(9);
+  });
+
+  it('is replaced, taken away, and stays as it was after one that cannot be read', async () => {
+    const { ada, bob } = await field();
+    await bob.say(filter(box('1', '1', '2', '2'), 'filterTAKClients="true"'));
+    await bob.say(filter(box('1', '1', 'north', '2')));
+    await ada.say(sa('uid-ada', 'ADA'), at('far', 60, 60), at('cid', 60, 60, 'a-f-G', '<__group name="x" role="y"/>'));
+    expect(bob.names()).toEqual([]);
+    await bob.say(filter(''));
+    await ada.say(at('far', 60, 60));
+    expect(bob.names()).toEqual(['a-h-G far']);
+  });
+
+  it('of a client that has left is forgotten', async () => {
+    const { ada, bob, dot } = await field();
+    await bob.say(filter(box('1', '1', '2', '2')));
+    await bob.leave();
+    dot.forget();
+    await ada.say(at('far', 60, 60));
+    expect(dot.names()).toEqual(['a-h-G far']);
+  });
+});

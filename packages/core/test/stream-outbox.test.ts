@@ -38,15 +38,20 @@ function event(text: string, protobuf = `p:${text}`): Outgoing {
   };
 }
 
+const replacement = (): never => {
+  throw new Error('no event here is replaced');
+};
+
 function world(limits: { maxWaitingBytes?: number; maxWaitingTogetherBytes?: number } = {}) {
   const clock = { ms: 0 };
   const outboxes = new Outboxes(
     { maxWaitingBytes: 1_000_000, maxWaitingTogetherBytes: 10_000_000, ...limits },
     () => clock.ms,
+    replacement,
   );
   const receiver = () => {
     const slow = slowSocket();
-    return { ...slow, outbox: outboxes.open(slow.socket) };
+    return { ...slow, username: 'ada', outbox: outboxes.open(slow.socket) };
   };
   return { clock, outboxes, receiver };
 }
@@ -304,7 +309,7 @@ describe('a reader that takes nothing', () => {
     const kept: Buffer[] = [];
     const outbox = outboxes.open({ write: (bytes) => void kept.push(bytes) });
     const fast = receiver();
-    outboxes.send(event('<first>'), [{ outbox }, fast]);
+    outboxes.send(event('<first>'), [{ outbox, username: 'ada' }, fast]);
     await turn();
     for (let n = 0; n < 100; n++) {
       fast.takeAll();
@@ -317,7 +322,8 @@ describe('a reader that takes nothing', () => {
 
   it('that has closed gets nothing more', async () => {
     const clock = { ms: 0 };
-    const outboxes = new Outboxes({ maxWaitingBytes: 1_000, maxWaitingTogetherBytes: 1_000 }, () => clock.ms);
+    const limits = { maxWaitingBytes: 1_000, maxWaitingTogetherBytes: 1_000 };
+    const outboxes = new Outboxes(limits, () => clock.ms, replacement);
     let fails: (error: Error) => void = () => undefined;
     let writes = 0;
     const outbox = outboxes.open({
@@ -327,11 +333,11 @@ describe('a reader that takes nothing', () => {
       },
     });
     for (const text of ['<1>', '<2>', '<3>']) {
-      outboxes.send(event(text), [{ outbox }]);
+      outboxes.send(event(text), [{ outbox, username: 'ada' }]);
       await turn();
     }
     fails(new Error('closed'));
-    outboxes.send(event('<4>'), [{ outbox }]);
+    outboxes.send(event('<4>'), [{ outbox, username: 'ada' }]);
     await turn();
     expect([writes, outboxes.state.waitingBytes, outboxes.state.lagging]).toEqual([1, 0, 0]);
   });

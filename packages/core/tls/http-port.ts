@@ -12,6 +12,8 @@ import { CoreListener, type CoreListenerOptions } from './core-listener.ts';
 
 export interface HttpPortOptions extends Omit<CoreListenerOptions, 'accepted'> {
   fetch: CoreFetch;
+  /** Takes over a connection that asks for a WebSocket; `head` has come behind its request. */
+  upgrade?: (incoming: IncomingMessage, head: Buffer, arrival: Arrival) => void;
   limits?: Partial<HttpLimits>;
 }
 
@@ -64,9 +66,15 @@ export class HttpPort extends CoreListener {
         requestTimeout: requestWithinMs,
         keepAliveTimeout: keepAliveMs,
         connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, headWithinMs / 2),
+        shouldUpgradeCallback: ({ headers }) => options.upgrade !== undefined && headers.upgrade === 'websocket',
       },
       (incoming, outgoing) => this.#receive(incoming, outgoing),
     );
+    this.#http.on('upgrade', (incoming, socket, head) => {
+      const line = this.#lines.get(socket);
+      if (line === undefined || this.#isRefused(line)) socket.destroy();
+      else options.upgrade?.(incoming, head, line.arrival);
+    });
     this.#http.setTimeout(silentMs, (socket: object) => this.#silent(socket));
     // It never listens by itself; with this event it begins to keep its time limits.
     this.#http.emit('listening');

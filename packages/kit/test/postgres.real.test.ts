@@ -70,6 +70,19 @@ describe('the PostgreSQL client', () => {
     await Promise.all([sql.end({ timeout: 1 }), killer.end({ timeout: 1 })]);
   });
 
+  it('answers after a COPY that its reader was slow to take', async () => {
+    const sql = connect(new Secret(database.url()), { name: 'copied', max: 1 });
+    const read = sql.begin(async (tx) => {
+      const rows = await tx.unsafe(`COPY (SELECT repeat('x', 200000)) TO STDOUT`).readable();
+      let bytes = 0;
+      for await (const chunk of rows as AsyncIterable<Buffer>) bytes += chunk.length;
+      const [row] = await tx<{ text: string }[]>`SELECT repeat('y', 100000) AS text`;
+      return [bytes, row?.text.length];
+    });
+    expect(await Promise.race([read, delay(10_000, 'hung')])).toEqual([200_001, 100_000]);
+    await sql.end({ timeout: 1 });
+  });
+
   it('gives up a call that is never answered, by name and time', async () => {
     const never = withDatabase(new Secret(database.url()), 'slow', 300, (sql) => sql`SELECT pg_sleep(30)`);
     await expect(never).rejects.toThrow('the database did not answer within 0.3 s');

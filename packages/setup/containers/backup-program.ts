@@ -1,42 +1,50 @@
 // The programs that scripts/backup.sh and setup.sh --restore run in containers: take a backup to
-// the standard output, show the settings in an archive, and restore one into empty volumes.
+// the standard output, look into an archive from the standard input, show the settings in an
+// archive, and restore one into empty volumes.
 
-import { randomUUID } from 'node:crypto';
-import { createReadStream, writeFileSync } from 'node:fs';
-import { chown, mkdir, open, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { createReadStream } from 'node:fs';
+import { chmod, chown, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { text } from 'node:stream/consumers';
 import { type DecryptionKey, type EncryptionKey, entriesOf, verifyArchive } from '@holdfast/backup/archive';
 import { rowsOf, type VerifiedArchive } from '@holdfast/backup/manifest';
-import { restoreArchive } from '@holdfast/backup/restore';
-import { takeBackup } from '@holdfast/backup/take';
-import type { BackupTarget } from '@holdfast/backup/target';
+import { restoreArchive, restoreFiles } from '@holdfast/backup/restore';
+import { takeBackup, yieldToStack } from '@holdfast/backup/take';
+import { type BackupTarget, isArchiveName } from '@holdfast/backup/target';
 import { StackError } from '@holdfast/kit/app-error';
 import { type Invocation, say, UsageError } from '@holdfast/kit/command';
 import { formatBytes, formatSeconds, grouped } from '@holdfast/kit/format';
 import { Secret } from '@holdfast/kit/secret';
-import { migrateTo } from '@holdfast/stack/backup/build-data';
+import { checkRoom, migrateTo } from '@holdfast/stack/backup/build-data';
 import { progressLine } from '@holdfast/stack/operator/backup';
 import type { Backup } from '../../../shared/backups/port.ts';
 import { AGE_RECIPIENT } from '../../../shared/settings/backup.ts';
-import { databasesOf, lightSource, PARTS, readStack, SETTINGS_ENTRY, settingsText } from './backup.ts';
+import { containerSource, databasesOf, PARTS, readStack, SETTINGS_ENTRY, writeSettings } from './backup.ts';
+import { MOUNTS } from './places.ts';
+import { linesOf, proveUploaded, usePart } from './uploaded.ts';
 
 /** Where setup.sh mounts the archive. */
 const ARCHIVE = '/archive';
 
-/** `container-backup.js take|settings|restore`; the key is the first line of the standard input. */
-export async function containerBackupProgram({ argv, home, environment }: Invocation): Promise<number> {
+/**
+ * `container-backup.js take|prove|show|restore|settings|restore-files|restore-rows`; the key is the
+ * first line of the standard input.
+ */
+export async function containerBackupProgram(call: Invocation): Promise<number> {
+  const { argv, home, environment } = call;
   const [verb = '', ...options] = argv;
-  const line = (await text(process.stdin)).split(/\r?\n/).find((each) => each.trim() !== '');
-  if (line === undefined)
+  const input = linesOf(process.stdin);
+  const line = await input.line();
+  if (line.trim() === '')
     throw new StackError('No passphrase was given.', 'give --passphrase-file FILE; its first line is the passphrase');
   if (verb === 'take') return take(home, environment, encryptionKey(line), options);
+  if (verb === 'prove') return proveUploaded(call, line, input);
   const key = decryptionKey(line);
+  if (verb === 'show' || verb === 'restore') return usePart(call, key, input);
   if (verb === 'settings') return showSettings(key);
-  if (verb === 'restore') return restore(environment, key);
+  if (verb === 'restore-files') return putFiles(key);
+  if (verb === 'restore-rows') return loadRows(environment, key);
   throw new UsageError(`Unknown verb ${verb}`);
 }
 
@@ -52,22 +60,28 @@ async function take(
   home: string,
   environment: NodeJS.ProcessEnv,
   key: EncryptionKey,
-  options: readonly string[],
+  [name = '', ...options]: readonly string[],
 ): Promise<number> {
+  if (!isArchiveName(name))
+    throw new StackError(
+      `${name} can't be the name of a backup.`,
+      'give a name without special characters that does not begin with a dot or end in .json',
+    );
+  yieldToStack();
   const stack = readStack(environment);
-  const file = join(tmpdir(), `settings-${randomUUID()}`);
-  writeFileSync(file, settingsText(environment), { mode: 0o600, flag: 'wx' });
+  const file = writeSettings(environment, stack);
   const stopping = new AbortController();
   for (const event of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(event, () => stopping.abort(new StackError('The backup was interrupted.', 'run it again')));
   const progress = progressLine(process.stderr.isTTY);
   try {
     const { bytes, rows, history, seconds, sha256 } = await takeBackup({
-      source: lightSource(home, stack, file),
+      source: containerSource(home, stack, file),
       target: standardOutput(),
       key,
       history: !options.includes('--without-history'),
       requestedBy: 'script',
+      name,
       progress: progress.show,
       signal: stopping.signal,
     });
@@ -82,13 +96,17 @@ async function take(
   }
 }
 
-/** The caller writes the file, with the rights of the operator. */
+/** The archive, and its facts as the last line. The caller writes both, as the operator. */
 function standardOutput(): BackupTarget {
   const none = async (): Promise<never> => Promise.reject(new Error('the standard output is only written'));
   return {
     kind: 'directory',
     place: 'the standard output',
-    write: async (_name, content) => pipeline(content, process.stdout),
+    write: async (_name, content, { sidecar } = {}) =>
+      pipeline(async function* withFacts() {
+        yield* content;
+        yield Buffer.from(`\n${JSON.stringify(sidecar?.())}\n`);
+      }, process.stdout),
     putSidecar: async () => undefined,
     clean: async () => [],
     check: async () => undefined,
@@ -107,10 +125,11 @@ function readArchive(key: DecryptionKey): { open: () => Promise<Readable>; key: 
 async function showSettings(key: DecryptionKey): Promise<number> {
   const archive = readArchive(key);
   const verified = await verifyArchive(archive);
-  refuseOtherStack(verified);
+  refuseEmbedded(verified);
   for await (const { name, content } of entriesOf(archive)) {
     const isSettings = name === `files/settings/${SETTINGS_ENTRY}`;
     for await (const chunk of content) if (isSettings) process.stdout.write(chunk);
+    if (isSettings) break;
   }
   const { header, manifest } = verified;
   say(
@@ -119,34 +138,49 @@ async function showSettings(key: DecryptionKey): Promise<number> {
   return 0;
 }
 
-function refuseOtherStack({ header }: VerifiedArchive): void {
-  if (header.stack === 'light') return;
+function refuseEmbedded({ header }: VerifiedArchive): void {
+  if (header.stack !== 'embedded') return;
   throw new StackError(
-    `The backup is of ${header.stack === 'embedded' ? 'an embedded stack' : 'a stack with a TAK Server release'}, and this restores light stacks.`,
-    header.stack === 'embedded'
-      ? 'restore it with ./scripts/start.sh --embedded --data DIR --restore FILE'
-      : 'restore it with the release of Holdfast that made it',
+    'The backup is of an embedded stack, and this restores stacks in containers.',
+    'restore it with ./scripts/start.sh --embedded --data DIR --restore FILE',
   );
 }
 
-/** Into volumes and databases that no stack has used. */
-async function restore(environment: NodeJS.ProcessEnv, key: DecryptionKey): Promise<number> {
-  const stack = readStack(environment);
+/** Into volumes that no stack has used. The databases start on them afterwards. */
+async function putFiles(key: DecryptionKey): Promise<number> {
   for (const { directory } of Object.values(PARTS)) await refuseUsed(directory);
   const archive = readArchive(key);
   const verified = await verifyArchive(archive);
-  refuseOtherStack(verified);
+  refuseEmbedded(verified);
+  checkRoom(MOUNTS.core, verified, "move Docker's data to another disk (data-root in its daemon.json)");
+  say('  Restoring files\n');
+  await restoreFiles({ archive, verified, place: { directoryOf: (part) => PARTS[part]?.directory } });
+  for (const { directory, owner, mode } of Object.values(PARTS)) {
+    await give(directory, owner);
+    await chmod(directory, mode);
+  }
+  return 0;
+}
+
+/** Into databases whose tables are new. */
+async function loadRows(environment: NodeJS.ProcessEnv, key: DecryptionKey): Promise<number> {
+  const archive = readArchive(key);
+  const verified = await verifyArchive(archive);
+  refuseEmbedded(verified);
+  const isLight = verified.header.stack === 'light';
+  const stack = readStack({ ...environment, HOLDFAST_STACK: isLight ? 'light' : 'container' });
   const warnings = await restoreArchive({
     archive,
     verified,
     place: {
-      directoryOf: (part) => PARTS[part]?.directory,
       databases: databasesOf(stack),
-      migrate: migrateTo,
+      // A TAK Server release and authentik have made their own tables.
+      migrate: async (database, sql, number) => {
+        if (isLight || database === 'state') await migrateTo(database, sql, number);
+      },
     },
     progress: (phase) => say(`  ${phase}\n`),
   });
-  for (const { directory, owner } of Object.values(PARTS)) await give(directory, owner);
   for (const warning of warnings) say(`  !  ${warning}\n`);
   return 0;
 }

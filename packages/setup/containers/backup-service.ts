@@ -1,18 +1,14 @@
 // Runs the backup service of the stack in containers. Without BACKUP_TARGET it only keeps the
 // container running, for scripts/backup.sh.
 
-import { randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { z } from 'zod';
 import { BACKUP_VARIABLE } from '@holdfast/backup/handover';
 import { takenHandover } from '@holdfast/kit/command';
 import { jsonLog } from '@holdfast/kit/log';
 import { stopInOrder } from '@holdfast/kit/service';
 import { runBackupService } from '@holdfast/stack/proof/service-process';
-import { lightSource, readStack, settingsText } from './backup.ts';
+import { containerSource, readStack, writeSettings } from './backup.ts';
 import { readPlaces } from './places.ts';
 import { BACKUP_STACK_VARIABLE } from './role-settings.ts';
 
@@ -30,10 +26,8 @@ export function runContainerBackupService(environment: NodeJS.ProcessEnv): void 
     return;
   }
   const stack = readStack(variables);
-  // On a tmpfs, for this program alone.
-  const file = join(tmpdir(), `settings-${randomUUID()}`);
-  writeFileSync(file, settingsText(variables), { mode: 0o600, flag: 'wx' });
-  runBackupService(environment, ({ home }) => lightSource(home, stack, file));
+  const file = writeSettings(variables, stack);
+  runBackupService(environment, ({ home }) => containerSource(home, stack, file));
 }
 
 function idle(address: string, port: number): void {

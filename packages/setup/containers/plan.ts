@@ -234,9 +234,6 @@ const PLANS: Record<Role, (start: RoleContext) => ContainerPlan> = {
 
   backup(start) {
     const stack = JSON.stringify(stackVariables(start.given.values));
-    // A TAK Server release is backed up while it is stopped.
-    if (start.places.stack === 'container' && start.problems.length === 0)
-      return planned('backup', { [BACKUP_STACK_VARIABLE]: stack });
     const needs = ['CORE_DB_PASSWORD', 'APP_DB_PASSWORD', 'IDENTITY_DB_PASSWORD', 'BACKUP_TOKEN'] as const;
     const names = SETTING_NAMES.filter((name) => name.startsWith('BACKUP_'));
     const settings = checked(start, [...needs, ...names], needs);

@@ -37,14 +37,6 @@ export function managementSettings({ home, places, problems, given, layers }: Ro
   // The URL contains the password: report only one of the two.
   if (isNamed.has('APP_DB_PASSWORD')) isNamed.add('DATABASE_URL');
   problems.push(...unset, ...found.filter(({ name }) => !isNamed.has(name)));
-  if (places.stack === 'container' && settings.BACKUP_TARGET !== undefined)
-    problems.push({
-      name: 'BACKUP_TARGET',
-      value: settings.BACKUP_TARGET,
-      message:
-        'cannot be used with a TAK Server release: this release of Holdfast backs it up only while it is stopped',
-      remedy: 'remove it, and see "Back up" in docs/containers.md',
-    });
   return settings;
 }
 

@@ -14,7 +14,7 @@ import { formatBytes } from '@holdfast/kit/format';
 import { checkMajor } from '@holdfast/stack/database/cluster';
 import { CORE_DATABASE } from '@holdfast/stack/database/roles';
 import { anotherMajor } from '../release-files/schema.ts';
-import { CLUSTER, finishSwitch, majorOf } from './clusters.ts';
+import { CLUSTER, finishSwitch, keptMajors, majorOf } from './clusters.ts';
 import { copyProgress } from './progress.ts';
 import { type PrivateServer, privateServer, proveClients, UPGRADE, type UpgradePlan } from './server.ts';
 
@@ -57,6 +57,10 @@ export async function exportDatabase(plan: UpgradePlan): Promise<void> {
   const pgdata = join(directory, CLUSTER);
   if (!existsSync(pgdata))
     throw new StackError(`${directory} has no database to upgrade.`, 'start the stack: ./scripts/start.sh');
+  if (release !== undefined && majorOf(pgdata) !== release.major && keptMajors(directory).includes(release.major)) {
+    say(`The database was upgraded from PostgreSQL ${release.major} to ${majorOf(pgdata)} already.\n`);
+    return;
+  }
   if (release !== undefined) checkMajor(pgdata, release.major, anotherMajor(release.major));
   proveClients(binaries, ['psql', 'pg_dump', 'pg_dumpall']);
   const partial = join(directory, UPGRADE, PARTIAL);

@@ -28,6 +28,8 @@ import { hashOf, ownershipOf, readTree, type Tree, type TreeFile } from './tree.
 
 /** In the root of the volume. */
 export const RELEASE_MANIFEST = '.holdfast-release.json';
+/** Beside the tree in the image, as unpack.ts wrote it. */
+const ARCHIVE_RECORD = 'archive.json';
 /** Exists during the copy, and after a crash until the next run. */
 const STAGING = '.holdfast-release.new';
 const MANIFEST_MODE = 0o640;
@@ -35,7 +37,13 @@ const DIRECTORY_MODE = 0o750;
 /** Free space that is kept for logs and growth. */
 const SPARE_BYTES = 256 * 1024 ** 2;
 
-const manifestSchema = z.object({ release: z.string(), files: z.record(z.string(), z.string()) });
+const archiveSchema = z.object({ archive: z.string(), sha256: z.string() });
+const manifestSchema = z.object({
+  release: z.string(),
+  /** The downloaded archive, if that is known. */
+  archive: archiveSchema.optional(),
+  files: z.record(z.string(), z.string()),
+});
 /** `files`: SHA-256 by path, of the release's original files. */
 export type ReleaseManifest = z.infer<typeof manifestSchema>;
 
@@ -80,7 +88,8 @@ function bring({ from, to, release, goesBack = false }: ReleaseSource): Brought 
   rmSync(staging, { recursive: true, force: true });
   const tree = readTree(from);
   const plan = planOf(tree, { from, to, known, isTrusted });
-  const manifest: ReleaseManifest = { release, files: plan.files };
+  const archive = archiveOf(join(dirname(from), ARCHIVE_RECORD));
+  const manifest: ReleaseManifest = { release, ...(archive === undefined ? {} : { archive }), files: plan.files };
   const isSame = JSON.stringify(known) === JSON.stringify(manifest);
   const directories = tree.directories.filter((path) => !existsSync(join(to, path)));
   const brought: Brought = { before: known?.release, written: plan.write.map(({ path }) => path), ...NOTHING() };
@@ -232,6 +241,11 @@ export function readManifest(to: string): ReleaseManifest | undefined {
       error,
     );
   }
+}
+
+/** Undefined in images of older releases of Holdfast. */
+function archiveOf(record: string): ReleaseManifest['archive'] {
+  return existsSync(record) ? archiveSchema.parse(JSON.parse(readFileSync(record, 'utf8'))) : undefined;
 }
 
 function mustHaveRoom(to: string, files: readonly TreeFile[]): void {

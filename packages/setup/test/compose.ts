@@ -10,6 +10,12 @@ import { parse } from 'yaml';
 export const REPOSITORY = resolve(import.meta.dirname, '../../..');
 export const COMPOSE_DIRECTORY = join(REPOSITORY, 'compose');
 
+/** The version in package.json, and the image that is named by it. */
+export const { version: VERSION } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as {
+  version: string;
+};
+export const OUR_IMAGE = `localhost/holdfast:${VERSION}`;
+
 /** Every file of compose/ with services in it, by name. */
 export const COMPOSE_FILES = readdirSync(COMPOSE_DIRECTORY)
   .filter((name) => name.endsWith('.yaml') && name !== 'compose.local.yaml')
@@ -103,6 +109,11 @@ export class ComposeRoot {
     const scripts = [
       'setup.sh',
       'upgrade-database.sh',
+      'backup.sh',
+      'upgrade.sh',
+      'upgrade-containers.sh',
+      'upgrade-release.sh',
+      'programs.sh',
       'docker.sh',
       'install.sh',
       'release-images.sh',

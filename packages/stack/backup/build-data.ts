@@ -8,8 +8,9 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ReadArchive } from '@holdfast/backup/archive';
+import { makeBareTables } from '@holdfast/backup/bare-tables';
 import type { DatabaseKey, VerifiedArchive } from '@holdfast/backup/manifest';
-import { restoreArchive } from '@holdfast/backup/restore';
+import { restoreArchive, type RestorePlace } from '@holdfast/backup/restore';
 import type { DatabasePlace } from '@holdfast/backup/tables';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '@holdfast/core';
 import { IDENTITY_MIGRATIONS } from '@holdfast/identity/store/migrations/index';
@@ -67,6 +68,10 @@ export interface BuildOptions {
   /** Holds the lock of the directory. */
   guard: Guard;
   aborted: AbortSignal;
+  /** Of the archive's file, for the audit log. */
+  name?: string;
+  /** Loads only these databases, and no files. Default: everything. */
+  only?: { databases: readonly DatabaseKey[]; history: boolean };
   /** In plain words: `Loading cot_router`. */
   progress?: (phase: string) => void;
   /** Looks at the databases when everything is loaded. */
@@ -75,7 +80,7 @@ export interface BuildOptions {
 
 /** Resolves with what was left out. The server is stopped then. */
 export async function buildData(options: BuildOptions): Promise<string[]> {
-  const { home, layout, archive, verified, guard, aborted, progress, inspect } = options;
+  const { home, layout, archive, verified, guard, aborted, name, only, progress, inspect } = options;
   const { pgdata, root, logs } = layout;
   const passwords = {
     core: password(),
@@ -98,18 +103,24 @@ export async function buildData(options: BuildOptions): Promise<string[]> {
   const stop = (): boolean => server.kill('SIGINT');
   aborted.addEventListener('abort', stop);
   try {
-    const until = Date.now() + READY_WITHIN_MS;
+    const until = performance.now() + READY_WITHIN_MS;
     while (!answers(cluster, server)) {
       aborted.throwIfAborted();
-      if (server.exitCode !== null || server.signalCode !== null || Date.now() > until)
+      if (server.exitCode !== null || server.signalCode !== null || performance.now() > until)
         throw new StackError('PostgreSQL did not start for the restore.', `read ${join(logs, 'restore.log')}`);
       await delay(50);
     }
-    const databases = databasesOn(port, passwords);
+    const databases = databasesOn(port, passwords, verified).filter(({ key }) => only?.databases.includes(key) ?? true);
     const warnings = await restoreArchive({
       archive,
       verified,
-      place: { directoryOf: (part) => directoryOf(layout, part), databases, migrate: migrateTo },
+      name,
+      history: only?.history,
+      place: {
+        directoryOf: (part) => (only === undefined ? directoryOf(layout, part) : undefined),
+        databases,
+        migrate: tablesOf(verified),
+      },
       ...(progress === undefined ? {} : { progress }),
     });
     await inspect?.(databases);
@@ -126,11 +137,28 @@ function directoryOf({ root, core, management, flows }: Layout, part: string): s
   return { settings: root, core, management, flows }[part];
 }
 
-function databasesOn(port: number, { core, app, identity }: DatabasePasswords): DatabasePlace[] {
+/** Of a TAK Server release and authentik only the rows are loaded: they make their own tables. */
+function isForeign(key: DatabaseKey, { header }: VerifiedArchive): boolean {
+  return header.stack === 'production' && key !== 'state';
+}
+
+function tablesOf(verified: VerifiedArchive): RestorePlace['migrate'] {
+  return async (key, sql, number) => {
+    if (!isForeign(key, verified)) return migrateTo(key, sql, number);
+    const archived = verified.manifest.databases.find((each) => each.key === key);
+    if (archived !== undefined) await makeBareTables(sql, archived);
+  };
+}
+
+function databasesOn(
+  port: number,
+  { core, app, identity }: DatabasePasswords,
+  verified: VerifiedArchive,
+): DatabasePlace[] {
   const place = (key: DatabaseKey, user: string, secret: string, database: string): DatabasePlace => ({
     key,
     url: new Secret(`postgres://${user}:${secret}@127.0.0.1:${port}/${database}`),
-    migrations: MIGRATION_TABLES[key],
+    ...(isForeign(key, verified) ? {} : { migrations: MIGRATION_TABLES[key] }),
   });
   return [
     place('core', CORE_OWNER, core, CORE_DATABASE),
@@ -140,8 +168,12 @@ function databasesOn(port: number, { core, app, identity }: DatabasePasswords): 
 }
 
 /** The databases as large as they were at most; rows that are staged need room twice. */
-export function checkRoom(directory: string, { manifest }: Pick<VerifiedArchive, 'manifest'>): void {
-  if (!existsSync(directory)) return checkRoom(dirname(directory), { manifest });
+export function checkRoom(
+  directory: string,
+  { manifest }: Pick<VerifiedArchive, 'manifest'>,
+  elsewhere = 'give a directory on another disk with --data DIR',
+): void {
+  if (!existsSync(directory)) return checkRoom(dirname(directory), { manifest }, elsewhere);
   const files = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
   const databases = manifest.databases.reduce((sum, { bytes }) => sum + bytes, 0);
   const largest = Math.max(0, ...manifest.databases.flatMap(({ tables }) => tables.map(({ bytes }) => bytes)));
@@ -150,7 +182,7 @@ export function checkRoom(directory: string, { manifest }: Pick<VerifiedArchive,
   if (bavail * bsize >= needed) return;
   throw new StackError(
     `The disk of ${directory} has ${formatBytes(bavail * bsize)} free, and the restore needs about ${formatBytes(needed)}. Nothing was changed.`,
-    'free some space, or give a directory on another disk with --data DIR',
+    `free some space, or ${elsewhere}`,
   );
 }
 

@@ -28,7 +28,7 @@ export async function decryptionKey(
 ): Promise<DecryptionKey> {
   if (passphraseFile !== undefined) return { passphrase: await passphraseIn(passphraseFile) };
   if (identityFile !== undefined) return { identity: await identityIn(identityFile) };
-  throw new UsageError('--restore needs --passphrase-file FILE or --identity-file FILE');
+  throw new UsageError('give the key: --passphrase-file FILE or --identity-file FILE');
 }
 
 /** The first line. */

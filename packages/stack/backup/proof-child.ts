@@ -65,12 +65,12 @@ export async function proveInChild(
 /** The kernel's idle class of disk access, where the program for it is installed. */
 function startChild(handover: ProofHandover, output: 'inherit' | 'ignore'): ChildProcess {
   const program = join(handover.home, 'dist/prove-backup.js');
-  const [command, ...args] = existsSync(IONICE)
-    ? [IONICE, '-c', '3', '-t', process.execPath, program]
-    : [process.execPath, program];
+  // What is decompressed and copied is garbage at once: room for it would take 100 MB more.
+  const run = [process.execPath, '--max-semi-space-size=2', '--optimize-for-size', program] as const;
+  const [command, ...args] = existsSync(IONICE) ? [IONICE, '-c', '3', '-t', ...run] : run;
   return spawn(command, args, {
     cwd: '/',
-    env: { ...process.env, [PROOF_VARIABLE]: JSON.stringify(handover) },
+    env: { ...process.env, MALLOC_ARENA_MAX: '1', [PROOF_VARIABLE]: JSON.stringify(handover) },
     stdio: ['ignore', output, output, 'ipc'],
     detached: true,
   });

@@ -3,7 +3,7 @@
 
 import { once } from 'node:events';
 import { createReadStream, existsSync, lstatSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ReadArchive, verifyArchive } from '@holdfast/backup/archive';
 import { rowsOf, type VerifiedArchive } from '@holdfast/backup/manifest';
@@ -37,14 +37,15 @@ export async function restoreEmbedded(home: string, data: string, args: RestoreA
   try {
     const key = await decryptionKey(args.passphraseFile, args.identityFile);
     refuseUsed(data);
-    const archive = { open: async () => openFile(args.file), key, signal: stopping.signal };
-    await new EmbeddedRestore(home, data, archive, stopping.signal).run();
+    const archive = { open: async () => openArchiveFile(args.file), key, signal: stopping.signal };
+    await new EmbeddedRestore(home, data, archive, stopping.signal).run(basename(args.file));
   } finally {
     for (const signal of signals) process.off(signal, stop);
   }
 }
 
-async function openFile(file: string): Promise<ReturnType<typeof createReadStream>> {
+/** Rejects with a StackError that names the file. */
+export async function openArchiveFile(file: string): Promise<ReturnType<typeof createReadStream>> {
   const stream = createReadStream(file, { highWaterMark: 1024 * 1024 });
   try {
     await once(stream, 'open');
@@ -52,7 +53,7 @@ async function openFile(file: string): Promise<ReturnType<typeof createReadStrea
     return stream;
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw explainFileError(error, file);
-    throw new StackError(`${file} not found.`, 'give the archive of a backup with --restore FILE', error);
+    throw new StackError(`${file} not found.`, 'give the archive of a backup', error);
   }
 }
 
@@ -88,7 +89,8 @@ class EmbeddedRestore {
     this.#layout = layoutOf(`${data}.restoring`);
   }
 
-  async run(): Promise<void> {
+  /** `name`: of the archive. */
+  async run(name: string): Promise<void> {
     const verifying = this.#report.step('archive');
     const verified = await verifyArchive(this.#archive);
     const { header, manifest } = verified;
@@ -107,6 +109,7 @@ class EmbeddedRestore {
         verified,
         guard,
         aborted: this.#aborted,
+        name,
       });
       await guard.release();
       this.#publish();
@@ -123,12 +126,12 @@ class EmbeddedRestore {
   /** The guard of a killed restore holds the lock until it has ended the database. */
   async #lock(): Promise<Guard> {
     makeDirectories(this.#layout);
-    const until = Date.now() + DYING_RESTORE_MS;
+    const until = performance.now() + DYING_RESTORE_MS;
     for (;;) {
       const guard = await takeLock(guardScript(this.#home), this.#layout.lock, () => undefined);
       if (guard !== undefined) return guard;
       this.#aborted.throwIfAborted();
-      if (Date.now() > until)
+      if (performance.now() > until)
         throw new StackError(`Another restore into ${this.#data} is running.`, 'wait until it ends');
       await delay(250);
     }
@@ -170,6 +173,6 @@ function refuseOtherStack({ header }: VerifiedArchive): void {
   if (header.stack !== 'production') return;
   throw new StackError(
     'The backup is of a stack with a TAK Server release, whose database an embedded stack does not have.',
-    'restore it into containers: ./scripts/setup.sh --restore FILE',
+    'restore it into containers: ./scripts/setup.sh ARCHIVE --restore FILE (docs/backup.md)',
   );
 }

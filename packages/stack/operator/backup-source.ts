@@ -26,13 +26,16 @@ const stackFileSchema = z.object({
 export const EXCLUDES: Readonly<Record<'core' | 'management' | 'flows', (path: string) => boolean>> = {
   core: (path) => /^(?:logs|uploads)$|(?:^|\/)\.new-|\.new$/.test(path),
   // alerts.json holds alerts while the database is unavailable: sent long before a restore.
-  management: (path) => /^alerts\.json|\.new$/.test(path),
+  // restored.json is of the restore that made this stack.
+  management: (path) => /^(?:alerts|restored)\.json|\.new$/.test(path),
   flows: (path) => /(?:^|\/)(?:node_modules|\.npm|\.cache)$/.test(path),
 };
 
 export interface EmbeddedSource extends BackupSource {
   /** What is not in the backup although the stack uses it. */
   warnings: string[];
+  /** Undefined if the stack has none. */
+  settingsFile: string | undefined;
 }
 
 /** Throws a StackError if the stack isn't running. */
@@ -70,6 +73,7 @@ export function embeddedSource(home: string, layout: Layout): EmbeddedSource {
     ],
     caFile: certificateFiles(layout.core).ca,
     warnings: secretsElsewhere(layout, settings),
+    settingsFile: settings,
   };
 }
 

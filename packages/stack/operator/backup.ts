@@ -5,7 +5,7 @@ import { basename, dirname, resolve } from 'node:path';
 import type { EncryptionKey } from '@holdfast/backup/archive';
 import { type BackupStorage, type ProofHandover, targetOf } from '@holdfast/backup/handover';
 import type { RunProgress } from '@holdfast/backup/service';
-import { type BackupProgress, takeBackup } from '@holdfast/backup/take';
+import { type BackupProgress, takeBackup, yieldToStack } from '@holdfast/backup/take';
 import { type BackupTarget, isArchiveName } from '@holdfast/backup/target';
 import { AppError, StackError } from '@holdfast/kit/app-error';
 import { argumentsOrUsage, type Invocation, parseCommandLine, say, UsageError } from '@holdfast/kit/command';
@@ -33,6 +33,7 @@ interface BackupArguments {
 const USAGE = `Usage: ./scripts/backup.sh [--data DIR] --output PLACE --passphrase-file FILE [options]
 
 Makes a backup of a running stack: one encrypted file. How to restore it: docs/backup.md.
+To show what an archive holds, or restore a part of it: ./scripts/backup.sh show --help
 
   --output PLACE          a directory, a new file, or s3://BUCKET/PREFIX (with the settings BACKUP_S3_...)
   --passphrase-file FILE  encrypt with the passphrase in the first line of FILE
@@ -86,9 +87,11 @@ function readArguments(call: Invocation): BackupArguments | 'help' {
 }
 
 async function backUp(call: Invocation, args: BackupArguments): Promise<number> {
+  yieldToStack();
   const key = await encryptionKey(args.passphraseFile, args.recipient);
-  const { target, name, storage } = placeOf(args.output, key, settingsOf(call, args.data));
   const source = embeddedSource(call.home, layoutOf(args.data));
+  const settings = settingsOf(call, source.settingsFile);
+  const { target, name, storage } = placeOf(args.output, key, settings);
   await target.check();
   for (const each of await target.clean()) say(`Deleted ${each}, which an interrupted backup left.\n`);
   for (const warning of source.warnings) say(`  !  ${warning}\n`);
@@ -114,6 +117,10 @@ async function backUp(call: Invocation, args: BackupArguments): Promise<number> 
         `  SHA-256 ${backup.sha256}\n`,
     );
     if (!args.proof) return 0;
+    if (settings.BACKUP_PROOF === 'off') {
+      say('Not proven: BACKUP_PROOF=off.\n');
+      return 0;
+    }
     return await proveBackup({ backup, storage, scratch: scratchOf(args.data), home: call.home }, stopping.signal);
   } catch (error) {
     progress.clear();
@@ -123,8 +130,11 @@ async function backUp(call: Invocation, args: BackupArguments): Promise<number> 
   }
 }
 
-/** Resolves with the exit code: 0 if the backup is proven as far as possible. */
-async function proveBackup(handover: ProofHandover, signal: AbortSignal): Promise<number> {
+/**
+ * Proves it, says how far it got and writes that into its sidecar. Resolves with the exit code 0 if
+ * the backup is proven as far as possible; rejects with a StackError otherwise.
+ */
+export async function proveBackup(handover: ProofHandover, signal: AbortSignal): Promise<number> {
   const progress = progressLine(process.stderr.isTTY);
   try {
     const report = ({ phase, percent }: RunProgress): void =>
@@ -147,8 +157,8 @@ async function proveBackup(handover: ProofHandover, signal: AbortSignal): Promis
 }
 
 /** Settings of the stack, as far as they are in its settings file and in the environment. */
-function settingsOf({ home, environment }: Invocation, data: string): Settings {
-  const { layer } = readEnvFile(home, undefined, layoutOf(data).env);
+function settingsOf({ home, environment }: Invocation, file: string | undefined): Settings {
+  const layer = file === undefined ? undefined : readEnvFile(home, file).layer;
   return loadSettings([environmentLayer(environment), ...(layer === undefined ? [] : [layer])], 'embedded').settings;
 }
 

@@ -146,7 +146,7 @@ export async function lockDirectory(
   lost: () => void,
   aborted: AbortSignal,
 ): Promise<Guard> {
-  const deadline = Date.now() + DYING_STACK_MS;
+  const deadline = performance.now() + DYING_STACK_MS;
   let isReported = false;
   for (;;) {
     const guard = await takeLock(guardScript, layout.lock, lost);
@@ -155,7 +155,7 @@ export async function lockDirectory(
       return guard;
     }
     const supervisor = runningSupervisor(layout);
-    if (supervisor !== undefined || Date.now() > deadline) throw alreadyRuns(layout, supervisor);
+    if (supervisor !== undefined || performance.now() > deadline) throw alreadyRuns(layout, supervisor);
     if (!isReported) {
       isReported = true;
       report.warn('Another stack in this directory is starting or stopping. Waiting for it.');

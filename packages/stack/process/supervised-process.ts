@@ -188,7 +188,7 @@ export function nodeProcess(role: string, options: NodeProcessOptions): ProcessS
   const log = processLog(join(layout.logs, `${role}.log`));
   const listening = new WeakSet<ChildProcess>();
   const shared = {
-    NODE_COMPILE_CACHE: join(layout.run, 'cache'),
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(layout.run, 'cache'),
     // Hanging name lookups, password hashes and file systems must not use up all threads.
     UV_THREADPOOL_SIZE: '16',
   };

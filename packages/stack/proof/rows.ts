@@ -1,7 +1,7 @@
 // Counts the rows of a restored database, and finds its newest event.
 
 import type { VerifiedArchive } from '@holdfast/backup/manifest';
-import type { DatabasePlace } from '@holdfast/backup/tables';
+import { type DatabasePlace, isLeftOut } from '@holdfast/backup/tables';
 import { grouped } from '@holdfast/kit/format';
 import { withDatabase } from '@holdfast/kit/postgres';
 import { HOUR_MS } from '@holdfast/kit/time';
@@ -17,7 +17,7 @@ export async function countRows(databases: readonly DatabasePlace[], { manifest 
   for (const { key, url } of databases) {
     const archived = manifest.databases.find((each) => each.key === key);
     for (const { name, rows, omitted } of archived?.tables ?? []) {
-      if (omitted) continue;
+      if (omitted || isLeftOut(key, name, true)) continue;
       const [row] = await withDatabase(
         url,
         'holdfast-proof',

@@ -30,9 +30,8 @@ import { type Check, checkServed, type ExpectedEvents, type KnownEvent } from '.
 const EVENTS = 'cot_router';
 const WITHOUT_KEY =
   'The archive is encrypted for a recipient (BACKUP_RECIPIENT): only the holder of the private key can open it';
-/** A clear place for more: the database of a release needs PostGIS, and its core more memory. */
 const RELEASE_STACK =
-  'The database of a TAK Server release is not restored beside a running one: the light core does not serve it';
+  'A TAK Server release and authentik do not run in a scratch instance: their rows were loaded, and nothing was started on them';
 
 export class ProofRun {
   readonly #handover: ProofHandover;
@@ -100,12 +99,12 @@ export class ProofRun {
     const archive: ReadArchive = { open, key, signal };
     const verified = await this.#decrypts(archive);
     this.#level = 'decrypts';
-    if (verified.header.stack === 'production') {
-      this.#limit = { level: 'decrypts', reason: RELEASE_STACK };
-      return;
-    }
     const expected = await this.#restores(data, archive, verified);
     this.#level = 'restores';
+    if (verified.header.stack === 'production') {
+      this.#limit = { level: 'restores', reason: RELEASE_STACK };
+      return;
+    }
     await this.#serves(data, expected);
     this.#level = 'serves';
   }

@@ -21,8 +21,8 @@ const TRIES = 50;
 const GUARD_WITHIN_MS = 10_000;
 
 /**
- * One proof of a stack at a time, by whichever program. Rejects with a StackError while another one
- * runs; release the guard at the end.
+ * One scratch instance of a stack at a time, by whichever program. Rejects with a StackError while
+ * another one runs; release the guard at the end.
  */
 export async function lockScratch(home: string, scratch: string): Promise<Guard> {
   const lock = join(dirname(scratch), 'run/proof.lock');
@@ -30,7 +30,10 @@ export async function lockScratch(home: string, scratch: string): Promise<Guard>
   mkdirSync(dirname(lock), { recursive: true, mode: 0o700 });
   const guard = await takeLock(guardScript(home), lock, () => undefined);
   if (guard !== undefined) return guard;
-  throw new StackError('Another proof of this stack is running.', 'wait until it has ended, then run it again');
+  throw new StackError(
+    'A proof of this stack is running, or another look into an archive.',
+    'wait until it has ended, then run it again',
+  );
 }
 
 /**

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BackupHandover, encryptionKeyOf, takeBackupHandover, targetOf } from '@holdfast/backup/handover';
 import { backupApi, BackupWorker, type WorkerDeps } from '@holdfast/backup/service';
-import { type BackupSource, takeBackup } from '@holdfast/backup/take';
+import { type BackupSource, takeBackup, yieldToStack } from '@holdfast/backup/take';
 import { archiveName, type BackupTarget } from '@holdfast/backup/target';
 import { messageOf } from '@holdfast/kit/app-error';
 import { type JsonLog, jsonLog, type Log } from '@holdfast/kit/log';
@@ -30,6 +30,7 @@ export function runBackupService(environment: NodeJS.ProcessEnv, sourceOf: Sourc
 }
 
 async function serve(environment: NodeJS.ProcessEnv, sourceOf: SourceOf, log: JsonLog): Promise<void> {
+  yieldToStack();
   forgetPostgresVariables(environment);
   const handover = takeBackupHandover(environment);
   const { address, port, token, storage } = handover;

@@ -1,16 +1,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { writeFileAtomically } from '@holdfast/kit/files';
+import { DAY_MS } from '@holdfast/kit/time';
 import { scramVerifier } from '../database/roles.ts';
 import { planEmbedded } from '../embedded-plan.ts';
 import { checkDiskSpace, checkPorts } from '../preflight.ts';
 import { takeLock } from '../process/guard.ts';
-import { identify, isAlive, listenerOn } from '../process/ownership.ts';
+import { layoutOf } from '../process/layout.ts';
+import { identify, isAlive, listenerOn, lockDirectory } from '../process/ownership.ts';
 import {
   EarlyEnd,
   explainEarlyEnd,
@@ -193,6 +196,22 @@ describe('the guard', () => {
     const next = await takeLock(guardScript, lock, () => undefined);
     expect(next).toBeDefined();
     await next?.release();
+  });
+
+  it('is waited for as long as it may take, whatever the clock does', async () => {
+    const layout = layoutOf(directory);
+    mkdirSync(layout.run);
+    const before = await takeLock(guardScript, layout.lock, () => undefined);
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const report = { step: () => () => undefined, warn: vi.fn(), event: () => undefined };
+    const waiting = lockDirectory(guardScript, layout, report, () => undefined, new AbortController().signal);
+    waiting.catch(() => undefined);
+    await expect.poll(() => report.warn.mock.calls).toHaveLength(1);
+    vi.setSystemTime(Date.now() + DAY_MS);
+    await delay(400);
+    await before?.release();
+    await (await waiting).release();
+    vi.useRealTimers();
   });
 
   it('ends the database when the others have ended, for they still write into it', async () => {

@@ -1,6 +1,8 @@
 // Checks what an upgrade needs, all at once, before anything is changed.
 
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes } from '@holdfast/kit/format';
@@ -156,10 +158,16 @@ export async function failedBefore(management: string, again: boolean): Promise<
   return { name, status: 'failed', text, remedy };
 }
 
-async function healthAndWork({ layout, withoutBackup }: Situation): Promise<Precondition[]> {
+async function healthAndWork({ home, layout, withoutBackup }: Situation): Promise<Precondition[]> {
+  const script = isBackingUp(home) ? [workIn(['./scripts/backup.sh'])] : [];
   if (runningSupervisor(layout) === undefined)
-    return [{ name: 'health', status: 'note', text: 'the stack is not running, so its health is unknown' }];
-  return askRunning(layout.management, withoutBackup);
+    return [{ name: 'health', status: 'note', text: 'the stack is not running, so its health is unknown' }, ...script];
+  return [...(await askRunning(layout.management, withoutBackup)), ...script];
+}
+
+/** The script holds the lock of its own file. */
+function isBackingUp(home: string): boolean {
+  return spawnSync('flock', ['--nonblock', join(home, 'scripts/backup.sh'), 'true']).status === 1;
 }
 
 /** Health, running work and backups, as management reports them. `directory`: DATA_DIR. */

@@ -66,8 +66,8 @@ class UpgradeRun {
     } catch (error) {
       if (this.#journal.direction === 'return' || this.#journal.step.startsWith('move')) return this.#stuck(error);
       say(`\n${failureText(error)}`);
-      this.#turnBack(messageOf(error));
       try {
+        this.#turnBack(messageOf(error));
         await this.#steps();
       } catch (failure) {
         return this.#stuck(failure);

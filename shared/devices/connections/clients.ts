@@ -41,7 +41,12 @@ const ANONYMOUS_CHANNEL = '__ANON__';
 
 /** By callsign. */
 export async function connectedClients({ core }: ClientsDeps): Promise<ConnectedClient[]> {
-  const visible = (await core.clients()).filter(({ username }) => !OWN.has(nameKey(username)));
+  return visibleClients(await core.clients());
+}
+
+/** Without the stack's own, by callsign, with groups and uid as `ConnectedClient` has them. */
+export function visibleClients<C extends CoreClient>(clients: readonly C[]): C[] {
+  const visible = clients.filter(({ username }) => !OWN.has(nameKey(username)));
   return visible.map(shown).toSorted(byCallsign);
 }
 
@@ -76,7 +81,7 @@ export async function disconnectClient(deps: DisconnectDeps, actor: Actor, uid: 
   return client;
 }
 
-function shown(client: CoreClient): ConnectedClient {
+function shown<C extends CoreClient>(client: C): C {
   const { uid, connection, groups } = client;
   return {
     ...client,

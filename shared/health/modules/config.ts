@@ -30,5 +30,5 @@ export const config = healthModule<{ changed_count: number; changed: string[]; s
   well: ({ sees_env_file }) =>
     sees_env_file
       ? 'No changes since the start.'
-      : "Settings are those this container was created with. Changes in .env can't be seen from inside it. To apply them: docker compose up -d.",
+      : "No changes of the thresholds since the start. Changes in .env can't be seen from inside a container. To apply them: ./scripts/start.sh.",
 });

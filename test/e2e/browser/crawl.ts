@@ -15,7 +15,8 @@ export interface Visited {
 }
 
 /** Below these stands a name. */
-const OF_NAMES = /^\/(health|people|groups|plugins|devices|certificates|service-accounts|jobs|tokens|alerts|lockouts)$/;
+const OF_NAMES =
+  /^\/(health|people|groups|missions|plugins|devices|certificates|service-accounts|jobs|tokens|alerts|lockouts)$/;
 const LITERAL = /^[a-z][a-z-]{1,23}$/;
 
 /** The path with what is somebody's own left out, and the names of its query. */

@@ -1,7 +1,7 @@
 // Fills a stack with made-up people, groups, devices and certificates, so that no page is empty.
 
 import { DAY_MS } from '@holdfast/kit/time';
-import { type CorePlace, type Device, enroll } from '../embedded/core-client.ts';
+import { asDevice, type CorePlace, type Device, enroll } from '../embedded/core-client.ts';
 import { streamDevice, type StreamDevice } from '../embedded/stream-device.ts';
 
 export interface Furnishable {
@@ -82,11 +82,9 @@ export async function furnish(place: Furnishable): Promise<Furniture> {
   await ask('PATCH', `/api/users/${idOf('vera.holm')}`, { role: 'viewer' });
   await ask('DELETE', `/api/users/${idOf('jonas.weber')}`);
 
-  const devices = await Promise.all(
-    ON_STREAM.map(async (username, at) =>
-      onStream(place, await enrolled(place, ask, username, idOf(username)), CALLSIGNS[at] ?? ''),
-    ),
-  );
+  const own = await Promise.all(ON_STREAM.map((username) => enrolled(place, ask, username, idOf(username))));
+  const devices = await Promise.all(own.map((device, at) => onStream(place, device, CALLSIGNS[at] ?? '', at)));
+  for (const device of own.slice(0, 1)) await giveMission(place, device);
   const lost = (await ask('POST', '/api/ops/certs', { username: 'carla.ruiz', name: 'lost-phone' })) as {
     file: string;
   };
@@ -111,9 +109,28 @@ async function enrolled({ core, work }: Furnishable, ask: Ask, username: string,
   return enroll(core, work, username, token, `ANDROID-${username}`);
 }
 
-async function onStream({ core }: Furnishable, device: Device, callsign: string): Promise<StreamDevice> {
+async function onStream({ core }: Furnishable, device: Device, callsign: string, at: number): Promise<StreamDevice> {
   const stream = await streamDevice(core, device, callsign);
-  stream.report();
+  stream.report(47.5 + at * 0.04);
   await stream.isUpToDate();
   return stream;
+}
+
+/** By a device, as ATAK does it: with its own position and a file in it. */
+async function giveMission({ core }: Furnishable, device: Device): Promise<void> {
+  const [creatorUid, mission] = ['ANDROID-Lantern%201', '/Marti/api/missions/Search%20North'];
+  const answerTo = async (method: string, path: string, body?: string): Promise<string> => {
+    const sent = body === undefined ? [] : ['-H', 'Content-Type: application/json', '-d', body];
+    const answer = await asDevice(core, device, path, ['-X', method, ...sent]);
+    if (answer.status >= 300 || answer.status === 0) throw new Error(`${path}: ${answer.status} ${answer.body}`);
+    return answer.body;
+  };
+  const described = new URLSearchParams({ description: 'Two teams along the ridge' }).toString();
+  await answerTo('PUT', `${mission}?creatorUid=${creatorUid}&group=Search%20North&${described}`);
+  const upload = await answerTo('POST', `/Marti/sync/upload?name=plan.json&creatorUid=${creatorUid}`, '{"teams":2}');
+  const { Hash: hash } = JSON.parse(upload) as { Hash: string };
+  const contents = JSON.stringify({ hashes: [hash], uids: ['ANDROID-Lantern 1'] });
+  await answerTo('PUT', `${mission}/contents?creatorUid=${creatorUid}`, contents);
+  const entry = { content: 'Team 2 is at the hut', creatorUid: 'ANDROID-Lantern 1', missionNames: ['Search North'] };
+  await answerTo('POST', '/Marti/api/missions/logs/entries', JSON.stringify(entry));
 }

@@ -1,18 +1,20 @@
 // The console and the portal in a real browser, on one embedded stack: what people do there, on a phone and on a desk.
 
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { coreOf, workDirectory } from '../embedded/core-client.ts';
 import { newStack } from '../embedded/embedded.ts';
 import { accountFlows } from './account-flows.ts';
 import { chromiumMissing, startChromium } from './chromium.ts';
+import { docsFlows } from './docs-flows.ts';
 import { everyPage } from './every-page.ts';
 import { furnish } from './furnished.ts';
 import type { House } from './house.ts';
 import { journey } from './journey.ts';
 import { keyboardFlows } from './keyboard-flows.ts';
 import { liveFlows } from './live-flows.ts';
+import { mapFlows } from './map-flows.ts';
 import { overviewFlows } from './overview-flows.ts';
 import { signInFlows } from './sign-in-flows.ts';
 import { workFlows } from './work-flows.ts';
@@ -33,6 +35,9 @@ const SETTINGS = {
   MON_PROBE_LATENCY_WARNING: '60',
   MON_PROBE_LATENCY_CRITICAL: '120',
   ENROLLMENT_TTL_MINUTES: '60',
+  BACKUP_PASSPHRASE: 'only for the tests of pages',
+  // A proof takes longer than everything that is looked at here.
+  BACKUP_PROOF: 'off',
 };
 
 let opened: House | undefined;
@@ -46,7 +51,9 @@ describe.skipIf(chromiumMissing !== undefined)(chromiumMissing ?? 'in a browser'
     const stack = await newStack();
     const envFile = join(dirname(stack.data), 'settings.env');
     writeFileSync(envFile, '# of the tests of pages\n');
-    const started = stack.start(['--env', envFile], { env: SETTINGS });
+    const BACKUP_TARGET = join(dirname(stack.data), 'backups');
+    mkdirSync(BACKUP_TARGET);
+    const started = stack.start(['--env', envFile], { env: { ...SETTINGS, BACKUP_TARGET } });
     const [{ code, output }, browser] = await Promise.all([started, startChromium()]);
     expect([code, output]).toEqual([0, expect.anything()]);
     opened = {
@@ -67,8 +74,10 @@ describe.skipIf(chromiumMissing !== undefined)(chromiumMissing ?? 'in a browser'
   overviewFlows(house);
   liveFlows(house);
   keyboardFlows(house);
+  mapFlows(house);
   accountFlows(house);
   journey(house);
   workFlows(house);
+  docsFlows(house);
   everyPage(house);
 });

@@ -1,8 +1,10 @@
-// Pictures of every page for docs/img, of an embedded stack with made-up people and a made-up past: npm run screenshots
+// Pictures of every page for docs/img, of an embedded stack with made-up people and a made-up past: npm run screenshots.
+// With a word, only the pages that have it in their name: npm run screenshots -- backups
 
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { type BenchStack, benchStack, OFFSET } from '../../../bench/stack.ts';
 import { startChromium } from './chromium.ts';
@@ -13,6 +15,8 @@ import { DESK, type Look, newVisitor, PHONE } from './visitor.ts';
 
 const OUT = resolve(import.meta.dirname, '../../../docs/img');
 const MAX_BYTES = 150_000;
+const ONLY = process.argv[2] ?? '';
+const BACKED_UP_WITHIN_MS = 600_000;
 /** As much of a page as a picture of so many bytes holds. */
 const HEIGHTS = { 1440: [1500, 1150, 900, 720, 600], 360: [1500, 1100, 740] };
 /** On a phone as well. */
@@ -39,7 +43,10 @@ interface Scene {
 
 async function main(): Promise<void> {
   const work = mkdtempSync(join(tmpdir(), 'holdfast-pictures-'));
-  const [stack, browser] = await Promise.all([benchStack(SETTINGS), startChromium()]);
+  const target = join(work, 'backups');
+  mkdirSync(target);
+  const settings = { ...SETTINGS, BACKUP_TARGET: target, BACKUP_PASSPHRASE: 'only for the pictures' };
+  const [stack, browser] = await Promise.all([benchStack(settings), startChromium()]);
   let furniture: Furniture | undefined;
   try {
     const databases = { core: stack.database, state: stack.stateDatabase };
@@ -52,11 +59,14 @@ async function main(): Promise<void> {
       headers: { authorization: `Basic ${btoa(`webadmin:${stack.password}`)}`, 'content-type': 'application/json' },
       body: JSON.stringify({ mode: 'standard' }),
     });
+    await backedUp(stack);
     // What was read at the start is read again.
     stack.restartManagement();
     await stack.answering();
     mkdirSync(OUT, { recursive: true });
-    for (const file of readdirSync(OUT).filter((each) => /^(console|portal)-.*\.png$/.test(each)))
+    for (const file of readdirSync(OUT).filter(
+      (each) => /^(console|portal)-.*\.png$/.test(each) && each.includes(ONLY),
+    ))
       rmSync(join(OUT, file));
     const webadmin = { username: 'webadmin', password: stack.password };
     await picturesOf({ browser, stack }, 'console', stack.api, webadmin);
@@ -66,6 +76,19 @@ async function main(): Promise<void> {
     await browser.close();
     stack.stop();
     rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** One that was proven, so that the page has one of each. */
+async function backedUp({ api, authorization }: BenchStack): Promise<void> {
+  const until = Date.now() + BACKED_UP_WITHIN_MS;
+  await fetch(`${api}/api/backups`, { method: 'POST', headers: { authorization } });
+  for (;;) {
+    const answer = await fetch(`${api}/api/backups`, { headers: { authorization } });
+    const { backups = [] } = (await answer.json()) as { backups?: { proven: boolean }[] };
+    if (backups.some(({ proven }) => proven)) return;
+    if (Date.now() > until) throw new Error('no backup was proven');
+    await delay(2_000);
   }
 }
 
@@ -107,7 +130,7 @@ async function picturesOf(
     ]);
     for (const [kind, path] of kinds) {
       const name = nameOf(face, kind);
-      if (look.width === 360 && !MAIN.test(name)) continue;
+      if ((look.width === 360 && !MAIN.test(name)) || !name.includes(ONLY)) continue;
       await page.goto(base + path);
       await keep(page, look, look.width === 360 ? `${name}-phone` : name);
     }
@@ -117,6 +140,7 @@ async function picturesOf(
 }
 
 async function keep(page: Page, { width }: Look, name: string): Promise<void> {
+  if (!name.includes(ONLY)) return;
   const whole = await page.locator('html').evaluate((html) => Number(Reflect.get(html, 'scrollHeight')));
   let picture: Buffer = Buffer.alloc(0);
   for (const most of HEIGHTS[width]) {

@@ -77,6 +77,69 @@ export function workFlows(house: () => House): void {
     expect((await fetch(`${base}/api/me`, { headers: { cookie } })).status).toBe(401);
   });
 
+  flow(
+    house,
+    'a backup is made and followed to its end, and a sheet says how to restore it',
+    [DESK],
+    async (guest) => {
+      const { page } = guest;
+      await guest.visit('/backups');
+      await page.getByRole('button', { name: 'Run now' }).click();
+      await page.waitForURL(/\/backups\?done=run/);
+      await page.getByRole('button', { name: /^Mark permanent holdfast-/ }).waitFor();
+      await page.getByRole('button', { name: 'Run now' }).waitFor();
+      await page.getByRole('button', { name: /^Mark permanent/ }).click();
+      await page.waitForURL(/\/backups\?done=kept/);
+      await page.getByText('Unmark…').waitFor();
+      await guest.fits();
+      expect(await barriers(page)).toEqual([]);
+      const { backups } = await json<{ backups: { name: string; permanent: boolean }[] }>('GET', '/api/backups');
+      expect(backups).toMatchObject([{ permanent: true }]);
+      await page.getByRole('link', { name: 'Emergency sheet', exact: true }).first().click();
+      await page.waitForURL('**/backups/emergency-sheet');
+      const sheet = await page.locator('.sheet').innerText();
+      expect(sheet).toMatch(/start\.sh --embedded --data NEW --restore .*--passphrase-file FILE/);
+      expect(await page.content()).not.toContain('only for the tests of pages');
+      await page.emulateMedia({ media: 'print' });
+      expect(await page.getByText('Print this page, and keep it').isVisible()).toBe(false);
+    },
+    { inTurn: true },
+  );
+
+  flow(
+    house,
+    'a mission is archived, deleted and restored with what was in it',
+    [PHONE],
+    async (guest) => {
+      const { page } = guest;
+      await guest.visit('/missions');
+      await page.getByRole('link', { name: 'Search North', exact: true }).click();
+      await page.waitForURL(/\/missions\/[0-9a-f-]{36}/);
+      await says(page, 'Team 2 is at the hut');
+      await says(page, 'plan.json');
+      await page.getByText('Archive…').click();
+      await page.getByRole('button', { name: 'Archive Search North' }).click();
+      await says(page, 'Archive kept on this server');
+      await page.getByRole('link', { name: 'Search North', exact: true }).click();
+      await page.getByText('Delete…').click();
+      await page.getByRole('button', { name: 'Delete Search North' }).click();
+      await says(page, 'Mission deleted');
+      await page.getByText('Restore…').click();
+      await page.getByRole('button', { name: 'Restore Search North' }).click();
+      await says(page, 'Mission restored');
+      await guest.fits();
+      expect(await barriers(page)).toEqual([]);
+      const [found] = (await json<{ results: { guid: string }[] }>('GET', '/api/missions')).results;
+      expect(await json('GET', `/api/missions/${found?.guid}`)).toMatchObject({
+        name: 'Search North',
+        groups: ['Search North'],
+        size: { items: 1, files: 1, bytes: 11 },
+        files: [{ name: 'plan.json' }],
+      });
+    },
+    { inTurn: true },
+  );
+
   flow(house, 'a token is shown once, and never again', BOTH, async (guest) => {
     const { page, mark } = guest;
     await guest.visit('/tokens');

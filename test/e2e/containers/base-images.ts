@@ -5,6 +5,7 @@ import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } 
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { parse } from 'yaml';
+import { OUR_IMAGE } from '../../../packages/setup/test/compose.ts';
 import { home } from '../embedded/embedded.ts';
 import { debianRoot, unpackPackages } from './debian-packages.ts';
 import { type ContainerEngine, must } from './engine.ts';
@@ -24,6 +25,10 @@ const stageOf = (image: string): Stage | undefined =>
         .at(-1) === stage,
   );
 
+/** A file of the checkout whose images are named by their tags alone. */
+export const withoutDigests = (file: string, checkout = home): string =>
+  readFileSync(join(checkout, file), 'utf8').replaceAll(/@sha256:[0-9a-f]{64}/g, '');
+
 /**
  * Every image that the compose files and Dockerfiles of a checkout name and that can be stood in
  * for.
@@ -33,19 +38,20 @@ export function standIns(checkout = home): Map<string, Stage> {
   for (const file of globSync('compose/*.yaml', { cwd: checkout })) {
     // Of what the layers say of a service only the image matters; their tags (!reset) are not
     // YAML's own.
-    const { services } = parse(readFileSync(join(checkout, file), 'utf8'), { logLevel: 'silent', merge: true }) as {
+    const { services } = parse(withoutDigests(file, checkout), { logLevel: 'silent', merge: true }) as {
       services?: Record<string, { image?: unknown } | null>;
     };
     for (const service of Object.values(services ?? {}))
       if (typeof service?.image === 'string') named.add(service.image);
   }
   for (const file of globSync('compose/**/Dockerfile', { cwd: checkout }))
-    for (const [, image = ''] of readFileSync(join(checkout, file), 'utf8').matchAll(
-      /^(?:FROM\s+(?:--\S+\s+)*|ARG\s+\w+=)(\S+)/gm,
-    ))
+    for (const [, image = ''] of withoutDigests(file, checkout).matchAll(/^(?:FROM\s+(?:--\S+\s+)*|ARG\s+\w+=)(\S+)/gm))
       named.add(image);
   return new Map([...named].flatMap((image) => (stageOf(image) ? [[image, stageOf(image) as Stage]] : [])));
 }
+
+/** The image that ours is built on. */
+export const nodeImage = (): string => [...standIns()].find(([, stage]) => stage === 'node')?.[0] ?? '';
 
 /** Makes them all. Returns how long each part took, in milliseconds. */
 export async function makeBaseImages(engine: ContainerEngine, images = standIns()): Promise<Record<string, number>> {
@@ -108,7 +114,15 @@ export async function makeAuthentik(engine: ContainerEngine, checkout: string): 
   await program('authentik/authentik.ts', join(context, 'authentik.mjs'));
   const text = readFileSync(join(checkout, 'compose/compose.yaml'), 'utf8');
   for (const [image, , part = ''] of text.matchAll(/(ghcr\.io\/goauthentik\/(server|ldap)):[\w.-]+/g))
-    await engine.docker(['build', '--quiet', '--target', `authentik-${part}`, '--tag', image, context]);
+    await engine.docker(
+      ['build', '--quiet', '--build-arg', `HOLDFAST=${OUR_IMAGE}`].concat([
+        '--target',
+        `authentik-${part}`,
+        '--tag',
+        image,
+        context,
+      ]),
+    );
 }
 
 /** In one file with everything that it is made of, some of it of the product. */

@@ -6,6 +6,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { home } from '../embedded/embedded.ts';
+import { withoutDigests } from './base-images.ts';
 import { type ContainerEngine, must, type Ran } from './engine.ts';
 import type { SharedEngine } from './shared-engine.ts';
 
@@ -35,6 +36,8 @@ export interface StackOptions {
   production?: boolean;
   /** The archive that the stack is set up from; otherwise it is a light one. */
   release?: string;
+  /** What its release needs, made while our image is built. */
+  besides?: () => Promise<void>;
 }
 
 export interface ContainerState {
@@ -45,12 +48,20 @@ export interface ContainerState {
   ExitCode: number;
 }
 
-/** Copies what git knows of the checkout, as it is now. */
+/** Every container in the chain of a start is seen to be healthy at its first check at the earliest. */
+const CHECKED_EVERY = 'interval: 5s';
+
+/**
+ * Copies what git knows of the checkout, as it is now, but for digests, which no stand-in for an
+ * image can have, and with health that is checked more often.
+ */
 export async function copyCheckout(directory: string): Promise<void> {
   const listed = await must('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: home });
   for (const file of listed.split('\0').filter((name) => name !== '')) {
     mkdirSync(dirname(join(directory, file)), { recursive: true });
     cpSync(join(home, file), join(directory, file));
+    if (/^compose\/.*(?:\.yaml|Dockerfile)$/.test(file))
+      writeFileSync(join(directory, file), withoutDigests(file).replaceAll(/\binterval: \d+s/g, CHECKED_EVERY));
   }
 }
 
@@ -78,7 +89,7 @@ export class ComposeStack implements AsyncDisposable {
 
   /** The checkout and its .env, made by the script that an operator calls. */
   async prepare(): Promise<this> {
-    const { name, layers = [], files = {}, env = {}, production = false, release } = this.#options;
+    const { name, layers = [], files = {}, env = {}, production = false, release, besides } = this.#options;
     await copyCheckout(this.root);
     for (const [file, text] of Object.entries(files)) {
       mkdirSync(dirname(join(this.root, file)), { recursive: true });
@@ -87,7 +98,8 @@ export class ComposeStack implements AsyncDisposable {
     const settings = Object.entries(env).map(([key, value]) => `${key}=${value}\n`);
     if (settings.length > 0) writeFileSync(join(this.root, '.env'), settings.join(''));
     // It is built by the script too, which knows no way to npm's registry from here.
-    if (release !== undefined) await this.#buildOurs(['-f', 'compose/program.yaml'], 'program');
+    if (release !== undefined)
+      await Promise.all([this.#buildOurs(['-f', 'compose/program.yaml'], 'program'), besides?.()]);
     const address = ['--address', name ?? this.engine.address, '--mode', name === undefined ? 'direct' : 'subdomain'];
     await this.script('setup.sh', release ?? '--light', ...address);
     const ofTests = production ? [] : ['compose.test'];
@@ -187,20 +199,21 @@ export class ComposeStack implements AsyncDisposable {
    * Bytes of memory that each service's container holds, page cache that can be dropped left out.
    */
   async memory(): Promise<Record<string, number>> {
-    const held: Record<string, number> = {};
-    for (const { Service, Name, State } of await this.ps()) {
-      if (State !== 'running') continue;
-      const text = await must('curl', [
-        '-sS',
-        '--unix-socket',
-        join(this.engine.directory, 'engine.sock'),
-        `http://engine/containers/${Name}/stats?stream=false&one-shot=true`,
-      ]);
-      const { memory_stats } = JSON.parse(text) as { memory_stats: { usage: number; stats: Record<string, number> } };
-      const droppable = memory_stats.stats['total_inactive_file'] ?? memory_stats.stats['inactive_file'] ?? 0;
-      held[Service] = memory_stats.usage - droppable;
-    }
-    return held;
+    const running = (await this.ps()).filter(({ State }) => State === 'running');
+    const held = await Promise.all(
+      running.map(async ({ Service, Name }) => {
+        const text = await must('curl', [
+          '-sS',
+          '--unix-socket',
+          join(this.engine.directory, 'engine.sock'),
+          `http://engine/containers/${Name}/stats?stream=false&one-shot=true`,
+        ]);
+        const { memory_stats } = JSON.parse(text) as { memory_stats: { usage: number; stats: Record<string, number> } };
+        const droppable = memory_stats.stats['total_inactive_file'] ?? memory_stats.stats['inactive_file'] ?? 0;
+        return [Service, memory_stats.usage - droppable] as const;
+      }),
+    );
+    return Object.fromEntries(held);
   }
 
   /** What the engine has of this project besides images. */

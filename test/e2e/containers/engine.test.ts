@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { standIns } from './base-images.ts';
+import { nodeImage, standIns } from './base-images.ts';
 import { ContainerEngine, freePrefix, must } from './engine.ts';
 import { obstacle, sharedEngine, type SharedEngine } from './shared-engine.ts';
 
@@ -101,10 +101,7 @@ describe.skipIf(obstacle !== '')('the images that others are built on', () => {
     mkdirSync(context);
     const ask = `fetch('https://example.org').then(() => console.log('reached'), (e) => console.log(e.cause.message))`;
     const node = `NODE_USE_ENV_PROXY=1 node -e "${ask}" > /app/answer`;
-    writeFileSync(
-      join(context, 'Dockerfile'),
-      `FROM node:24.21.0-bookworm-slim\nWORKDIR /app\nRUN npm install qr && ${node}\n`,
-    );
+    writeFileSync(join(context, 'Dockerfile'), `FROM ${nodeImage()}\nWORKDIR /app\nRUN npm install qr && ${node}\n`);
     await engine.docker(['build', '--quiet', '--build-arg', `HTTPS_PROXY=${relay.url}`, '--tag', 'npm-build', context]);
     const inside = await engine.docker(['run', '--rm', 'npm-build', 'sh', '-c', 'ls node_modules; cat answer; env']);
     expect(inside).toContain('qr\n');

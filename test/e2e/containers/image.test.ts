@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { home } from '../embedded/embedded.ts';
+import { nodeImage } from './base-images.ts';
 import { ComposeStack } from './compose-stack.ts';
 import { obstacle, sharedEngine, type SharedEngine } from './shared-engine.ts';
 
@@ -29,6 +30,7 @@ interface BakedTarget {
   platforms: string[];
   tags: string[];
   dockerfile: string;
+  attest: string[];
 }
 
 describe.skipIf(obstacle !== '')('our image', () => {
@@ -93,9 +95,7 @@ describe.skipIf(obstacle !== '')('our image', () => {
     const size = Number(
       await shared.engine.docker(['image', 'inspect', '--format', '{{.Size}}', await imageOf(stack)]),
     );
-    const base = Number(
-      await shared.engine.docker(['image', 'inspect', '--format', '{{.Size}}', 'node:24.21.0-bookworm-slim']),
-    );
+    const base = Number(await shared.engine.docker(['image', 'inspect', '--format', '{{.Size}}', nodeImage()]));
     process.stdout.write(`our image: ${mebibytes(size)} MiB, of which the base is ${mebibytes(base)} MiB\n`);
     expect(size - base).toBeLessThan(120 * 1024 * 1024);
   });
@@ -122,9 +122,11 @@ describe.skipIf(obstacle !== '')('our image', () => {
   it('is built for both architectures by the bake file', async () => {
     const printed = await shared.engine.docker(['buildx', 'bake', '-f', 'compose/docker-bake.hcl', '--print'], {
       cwd: home,
+      env: { RELEASE },
     });
     const { target } = JSON.parse(printed.slice(printed.indexOf('{\n'))) as { target: Record<string, BakedTarget> };
     expect(target['holdfast']?.platforms).toEqual(['linux/amd64', 'linux/arm64']);
+    expect(target['holdfast']?.attest).toEqual(['type=provenance,mode=max', 'type=sbom']);
     expect(target['holdfast']?.tags).toEqual([
       (await stack.inspect<{ Config: { Image: string } }>('identity')).Config.Image,
     ]);

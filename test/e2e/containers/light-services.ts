@@ -1,5 +1,6 @@
 // What the tests of the light stack ask about its services.
 
+import { OUR_IMAGE } from '../../../packages/setup/test/compose.ts';
 import { eventually } from '../embedded/embedded.ts';
 import type { SharedLight } from './shared-light.ts';
 
@@ -59,8 +60,6 @@ export async function becomesHealthy(light: SharedLight, withinMs = 180_000): Pr
   await eventually('every service is healthy', () => isHealthy(light), withinMs);
 }
 
-const IMAGE = 'localhost/holdfast:0.1.0';
-
 /** What a program of Node says on a network, in our image. */
 export async function inNetwork(
   light: SharedLight,
@@ -69,5 +68,5 @@ export async function inNetwork(
   ...args: string[]
 ): Promise<string> {
   const where = ['--network', `${light.project}_${network}`, '--entrypoint', 'node'];
-  return light.engine.docker(['run', '--rm', ...where, IMAGE, '--eval', program, ...args]);
+  return light.engine.docker(['run', '--rm', ...where, OUR_IMAGE, '--eval', program, ...args]);
 }

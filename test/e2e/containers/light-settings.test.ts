@@ -36,16 +36,21 @@ describe.skipIf(obstacle !== '')('the light stack', () => {
     expect(total).toBeLessThan(GIGABYTE);
   });
 
-  it('takes retention and MON_* from .env when it is brought up again', async () => {
+  it('takes retention, MON_* and edited thresholds when it is brought up again', async () => {
     const file = join(light.root, '.env');
     const before = readFileSync(file, 'utf8');
+    const figures = join(light.root, 'monitor/config/thresholds.yml');
+    const shipped = readFileSync(figures, 'utf8');
     writeFileSync(file, `${before}\nCOT_RETENTION_DAYS=365\nRETENTION_CRON=0 0 4 * * ?\nMON_DISK_WARNING=71\n`);
     try {
+      writeFileSync(figures, shipped.replace('critical: 90', 'critical: 91'));
+      await shows('/api/health/config', { status: 'note', data: { changed: ['modules.disk.critical'] } });
       await light.up();
       await shows('/api/retention', { policy: { cot: 365 }, cron: '0 0 4 * * ?' });
-      const { thresholds } = await administer<{ thresholds: object }>(light, '/api/settings');
-      expect(JSON.stringify(thresholds)).toMatch(/"MON_DISK_WARNING"|"warning":71\b/);
+      await shows('/api/settings', { thresholds: { modules: { disk: { warning: 71, critical: 91 } } } });
+      await shows('/api/health/config', { status: 'ok' });
     } finally {
+      writeFileSync(figures, shipped);
       writeFileSync(file, before);
       await light.up();
     }

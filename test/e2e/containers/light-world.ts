@@ -29,8 +29,8 @@ export interface LightWorld {
   secrets: string[];
   device: Device;
   core: CorePlace;
-  /** Fails when anything of it is lost. */
-  isWhole(): Promise<void>;
+  /** Fails when anything of it is lost. A restore ends the sessions of people. */
+  isWhole(after?: 'restore'): Promise<void>;
 }
 
 /** The stream at its published port; devices trust the CA of the stack. */
@@ -124,11 +124,11 @@ export async function makeWorld(light: SharedLight, authenticator: LightAuthenti
 
   const statusOf = async (path: string, headers: Record<string, string>): Promise<number> =>
     (await throughCaddy(light, path, { headers })).status;
-  async function isWhole(): Promise<void> {
+  async function isWhole(after?: 'restore'): Promise<void> {
     const me = await throughCaddy(light, '/api/me', { headers: { authorization: basic(username, PASSWORD) } });
     expect([me.status, JSON.parse(me.text)]).toMatchObject([200, { id, groups: [`core_${group}`] }]);
     expect(await statusOf('/api/alerts', { authorization: `Bearer ${token}` })).toBe(200);
-    expect(await statusOf('/api/me', { cookie })).toBe(200);
+    expect(await statusOf('/api/me', { cookie })).toBe(after === 'restore' ? 401 : 200);
     const kept = await throughCaddy(light, `/api/ops/certs/${encodeURIComponent(fingerprint)}/download`, {
       headers: { authorization: own },
     });

@@ -19,6 +19,11 @@ export const isReal = REAL_ARCHIVE !== '';
 export const RELEASE = isReal ? (/-(\d[^/]*)\.zip$/.exec(REAL_ARCHIVE)?.[1] ?? '') : '5.7-RELEASE-8';
 export const NEXT_RELEASE = '5.7-RELEASE-9';
 
+export const BACKUPS = {
+  BACKUP_TARGET: '/var/lib/holdfast/backups',
+  BACKUP_PASSPHRASE: 'a passphrase of backups in production 7',
+};
+
 /** Those that stay up. */
 export const PRODUCTION_SERVICES = [
   'app-database',
@@ -33,12 +38,6 @@ export const PRODUCTION_SERVICES = [
   'video',
 ] as const;
 
-/** Whoever waits for them is told sooner. */
-const QUICK_LAYER = 'compose/compose.quick.yaml';
-const QUICK = `services:\n${['authentik-server', 'authentik-worker', 'authentik-ldap', 'core']
-  .map((service) => `  ${service}: { healthcheck: { interval: 3s } }\n`)
-  .join('')}`;
-
 export type Production = SharedLight & {
   /** What the first start said. */
   firstStart: string;
@@ -50,16 +49,21 @@ export type Production = SharedLight & {
 export async function production(): Promise<Production> {
   const shared = await sharedEngine();
   const { engine } = shared;
-  await makeReleaseBases(engine, isReal ? 'real' : 'made up');
   const archiveOf = (version: string): string =>
     isReal && version === RELEASE ? REAL_ARCHIVE : madeUpRelease({ version, directory: engine.directory });
   const stack = new ComposeStack(shared, {
     name: NAME,
     production: true,
     release: archiveOf(RELEASE),
-    layers: [ACME_LAYER, QUICK_LAYER],
-    files: { ...(await acmeFiles(NAME, CADDY)), [QUICK_LAYER]: QUICK },
-    env: { ...PORTABLE_SETTINGS, CORE_MEMORY: isReal ? '4g' : '3g', CORE_DATABASE_MEMORY: '1g' },
+    besides: () => makeReleaseBases(engine, isReal ? 'real' : 'made up'),
+    layers: [ACME_LAYER],
+    files: await acmeFiles(NAME, CADDY),
+    env: {
+      ...PORTABLE_SETTINGS,
+      ...BACKUPS,
+      CORE_MEMORY: isReal ? '4g' : '3g',
+      CORE_DATABASE_MEMORY: '1g',
+    },
   });
   const began = performance.now();
   await stack.prepare();

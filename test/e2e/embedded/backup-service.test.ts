@@ -4,6 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import {
   closeSync,
+  createReadStream,
   existsSync,
   mkdirSync,
   openSync,
@@ -17,8 +18,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { archiveBytes, entriesOf } from '@holdfast/backup/archive';
+import { type Manifest, MANIFEST_NAME } from '@holdfast/backup/manifest';
 import { Secret } from '@holdfast/kit/secret';
 import { HttpBackups } from '../../../shared/backups/http.ts';
 import type { Backup, BackupState } from '../../../shared/backups/port.ts';
@@ -108,6 +113,12 @@ beforeAll(async () => {
     stack.file().database,
     `INSERT INTO cot_router (uid, cot_type, servertime) SELECT 'PROOF-' || n, 'a-f-G', now() FROM generate_series(1, 5000) n`,
   );
+  // Somebody is signed in to the console.
+  await query(
+    stack.file().state_database,
+    `INSERT INTO session (id, digest, username, username_key, epoch, expires_at, address, user_agent)
+     VALUES (gen_random_uuid(), 'digest', 'ada', 'ada', 0, now() + interval '1 day', '127.0.0.1', 'a browser')`,
+  );
 });
 
 backupsContract(
@@ -187,10 +198,36 @@ describe('a proof', { timeout: PROOF_WITHIN_MS }, () => {
     writeFileSync(sidecar, facts);
     truncateSync(path, bytes - 1);
     expect((await prove(name)).proof).toMatchObject({ level: null, error: expect.stringContaining('bytes') });
-    const copy = openSync(path, 'w');
-    writeSync(copy, whole);
-    closeSync(copy);
+    writeFileSync(path, whole);
+    await withOneRowLess(path);
+    expect((await prove(name)).proof).toMatchObject({
+      level: 'decrypts',
+      error: expect.stringMatching(/cot_router has \d+ rows instead of \d+/),
+    });
+    writeFileSync(sidecar, facts);
+    writeFileSync(path, whole);
   });
+
+  /** Whole and signed in every way, but its manifest counts a row that is not there. */
+  async function withOneRowLess(path: string): Promise<void> {
+    const key = { passphrase: new Secret(PASSPHRASE) };
+    const entries: { name: string; content: Buffer; mode: number; directory: boolean }[] = [];
+    for await (const { name, content, mode, directory } of entriesOf({ open: async () => createReadStream(path), key }))
+      entries.push({ name, content: await buffer(Readable.from(content)), mode, directory });
+    const manifest = JSON.parse(entries.pop()?.content.toString() ?? '') as Manifest;
+    for (const { tables } of manifest.databases)
+      for (const table of tables) if (table.name === 'cot_router') table.rows++;
+    const bytes = archiveBytes(key, new Date(), async (writer) => {
+      for (const { name, content, mode, directory } of entries)
+        await (directory ? writer.addDirectory(name, mode) : writer.add(name, content, mode));
+      await writer.add(MANIFEST_NAME, Buffer.from(JSON.stringify(manifest)));
+    });
+    const changed = await buffer(Readable.from(bytes));
+    writeFileSync(path, changed);
+    const facts = JSON.parse(readFileSync(`${path}.json`, 'utf8')) as Backup;
+    const sha256 = createHash('sha256').update(changed).digest('hex');
+    writeFileSync(`${path}.json`, JSON.stringify({ ...facts, sha256, bytes: changed.length, rows: facts.rows + 1 }));
+  }
 });
 
 describe('backup.sh', { timeout: PROOF_WITHIN_MS }, () => {

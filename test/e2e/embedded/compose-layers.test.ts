@@ -14,7 +14,7 @@ const obstacle = composeObstacle();
 const BASES = [['base'], ['base', 'light']];
 /** Layers that stand alone over a base; test stands last. */
 const OVER = [[], ['dev'], ['runtime'], ['local.example'], ['test'], ['dev', 'runtime'], ['dev', 'runtime', 'test']];
-const SUBDOMAIN_ONLY = [['stream'], ['dev', 'runtime', 'stream', 'test']];
+const SUBDOMAIN_ONLY = [['stream'], ['cloudtak', 'stream'], ['dev', 'runtime', 'stream', 'test']];
 
 const COMBINATIONS = BASES.flatMap((base) => [
   ...[...OVER, ...SUBDOMAIN_ONLY].map((over) => [...base, ...over]),
@@ -107,7 +107,7 @@ describe.skipIf(obstacle !== undefined)(
             .toSorted();
         };
         expect(neighbours('flows')).toEqual(['caddy', 'core', 'core-database', 'video']);
-        expect(neighbours('video')).toEqual(['caddy', 'flows']);
+        expect(neighbours('video')).toEqual(['caddy', 'flows', 'management']);
         const provider = layers.includes('light') ? ['identity'] : ['authentik-server', 'authentik-worker'];
         expect(neighbours('core-database')).toEqual(['backup', 'core', 'flows', 'management']);
         const authenticator = ['core-database', 'flows'].map((name) => networksOf(config.services[name] as Service));
@@ -176,9 +176,12 @@ describe.skipIf(obstacle !== undefined)(
         expect(cap).toBe(String((layers.includes('local.example') ? 6 : 4) * 1024 ** 3));
       });
 
-      it('adds one capability in all: Caddy may bind 80 and 443', () => {
+      it('adds one capability for ours: Caddy may bind 80 and 443', () => {
         const added = services(configOf(layers)).filter(([, { cap_add: add = [] }]) => add.length > 0);
-        expect(added.map(([name, { cap_add: add }]) => [name, add])).toEqual([['caddy', ['NET_BIND_SERVICE']]]);
+        expect(added.map(([name, { cap_add: add }]) => [name, add])).toEqual([
+          ['caddy', ['NET_BIND_SERVICE']],
+          ...(layers.includes('cloudtak') ? [['cloudtak', ['CHOWN', 'SETGID', 'SETUID']]] : []),
+        ]);
       });
 
       it('runs our programs as ordinary users on a read-only root, and root where the container socket is alone', () => {

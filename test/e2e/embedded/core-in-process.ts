@@ -55,6 +55,7 @@ export async function coreInProcess(
     schedules: { next: () => [] },
     timeZone: 'UTC',
     directory: { signIn: (_, username) => entry(username), find: entry, groups: async () => [] },
+    directoryPlace: { url: 'ldap://127.0.0.1', base: 'dc=core' },
     behindProxies: (fetch) => fetch,
     log: quiet,
     now: () => new Date(),

@@ -48,6 +48,7 @@ beforeAll(async () => {
     schedules: { next: () => [] },
     timeZone: 'UTC',
     directory: { signIn: async () => undefined, find: async () => undefined, groups: async () => [] },
+    directoryPlace: { url: 'ldap://127.0.0.1', base: 'dc=core' },
     behindProxies: (fetch) => fetch,
     log: { info: note, warn: note, error: note },
     now: () => new Date(at),

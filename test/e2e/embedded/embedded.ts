@@ -85,9 +85,10 @@ export async function isFree(port: number, address = '127.0.0.1'): Promise<boole
   });
 }
 
-/** An environment without any setting of ours. */
+/** An environment without any setting of ours. The stacks of all files compile our programs once. */
 export function cleanEnvironment(env: Record<string, string> = {}): Record<string, string> {
-  return { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...env };
+  const NODE_COMPILE_CACHE = join(home, 'node_modules/.cache/programs');
+  return { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', NODE_COMPILE_CACHE, ...env };
 }
 
 /** Starts a script of ours; the caller waits for its end. */

@@ -222,7 +222,7 @@ describe('newer releases', () => {
     expect(await live('updates')).toMatchObject({
       status: 'ok',
       message: expect.stringMatching(
-        /^Couldn't check PostgreSQL and Node.js for updates: no network \(Couldn't reach 127\.0\.0\.1:\d+ \(ECONNREFUSED\)/,
+        /^Couldn't check for updates: no network \(Couldn't reach 127\.0\.0\.1:\d+ \(ECONNREFUSED\)/,
       ),
     });
   });

@@ -5,7 +5,7 @@ import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestSecure } from 'node:https';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { newStack, stop, type TestStack } from './embedded.ts';
 
 /**
@@ -26,55 +26,81 @@ async function statusOf(url: string, ca?: string): Promise<number> {
   });
 }
 
-const caOf = (stack: TestStack): string => readFileSync(stack.file().ca_certificate, 'utf8');
+let stack: TestStack;
+const caFile = (name: string): string => join(stack.data, 'core/certs/files', name);
+const caOf = (): string => readFileSync(stack.file().ca_certificate, 'utf8');
+const serverCertificate = (): string => readFileSync(caFile('takserver.pem'), 'utf8');
+const port = (): number => 8080 + stack.offset;
 
-describe('--listen', () => {
-  it('serves the API over TLS on that address with a certificate of the stack, and loopback stays as it is', async () => {
-    const stack = await newStack();
+beforeAll(async () => {
+  stack = await newStack();
+});
+
+describe('--listen with an address', () => {
+  beforeAll(async () => {
     const { code, output } = await stack.start(['--listen', '127.0.0.2']);
     expect(code).toBe(0);
-    const port = 8080 + stack.offset;
-    expect(output).toContain(`https://127.0.0.2:${port}`);
+    expect(output).toContain(`https://127.0.0.2:${port()}`);
+  });
+
+  it('serves the API over TLS there with a certificate of the stack, and loopback stays as it is', async () => {
     expect([stack.file().api, stack.file().portal]).toEqual([
-      `http://127.0.0.1:${port}`,
+      `http://127.0.0.1:${port()}`,
       `http://127.0.0.1:${3000 + stack.offset}`,
     ]);
-    expect(await statusOf(`http://127.0.0.1:${port}/api/ping`)).toBe(200);
-    for (const each of [port, 3000 + stack.offset])
-      expect(await statusOf(`https://127.0.0.2:${each}/api/ping`, caOf(stack))).toBe(200);
-    expect(await statusOf(`https://127.0.0.2:${port}/api/settings`, caOf(stack))).toBe(401);
-    await expect(statusOf(`http://127.0.0.2:${port}/api/ping`)).rejects.toThrow();
-    await stop(stack.data);
+    expect(await statusOf(`http://127.0.0.1:${port()}/api/ping`)).toBe(200);
+    for (const each of [port(), 3000 + stack.offset])
+      expect(await statusOf(`https://127.0.0.2:${each}/api/ping`, caOf())).toBe(200);
+    expect(await statusOf(`https://127.0.0.2:${port()}/api/settings`, caOf())).toBe(401);
+    await expect(statusOf(`http://127.0.0.2:${port()}/api/ping`)).rejects.toThrow();
   });
 
-  it('0.0.0.0 serves every address over TLS, loopback as well, and stack.json says so', async () => {
-    const stack = await newStack();
-    expect((await stack.start(['--listen', '0.0.0.0'])).code).toBe(0);
-    const { api } = stack.file();
-    expect(api).toBe(`https://127.0.0.1:${8080 + stack.offset}`);
-    for (const host of ['127.0.0.1', 'localhost']) {
-      expect(await statusOf(`https://${host}:${8080 + stack.offset}/api/ping`, caOf(stack))).toBe(200);
+  it('makes certificates on P-384, verified by OpenSSL, private to their owner', () => {
+    expect(
+      execFileSync(
+        'openssl',
+        ['verify', '-CAfile', caFile('ca.pem'), '-purpose', 'sslserver', caFile('takserver.pem')],
+        { encoding: 'utf8' },
+      ),
+    ).toContain('OK');
+    const text = execFileSync('openssl', ['x509', '-noout', '-text', '-in', caFile('takserver.pem')], {
+      encoding: 'utf8',
+    });
+    expect(text).toContain('NIST CURVE: P-384');
+    expect(text).toContain('ecdsa-with-SHA384');
+    for (const key of ['ca-do-not-share.key', 'takserver.key']) expect(statSync(caFile(key)).mode & 0o777).toBe(0o600);
+  });
+
+  it('answers what Node cannot make a URL of as a problem document, and logs it', async () => {
+    for (const [path, host] of [
+      ['/api/ping', 'a b'],
+      ['/api\\settings', '127.0.0.1'],
+    ] as const) {
+      const answer = await rawRequest(port(), `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 40[01] /);
+      expect(answer).toContain('application/problem+json');
+      expect(answer).toContain('"request_id"');
     }
-    await expect(statusOf(`http://127.0.0.1:${8080 + stack.offset}/api/ping`)).rejects.toThrow();
+  });
+});
+
+describe('--listen 0.0.0.0, with a new SERVER_ADDRESS', () => {
+  let ca: string;
+  beforeAll(async () => {
+    ca = caOf();
     await stop(stack.data);
+    const { code } = await stack.start(['--listen', '0.0.0.0'], { env: { SERVER_ADDRESS: 'cot.example.org' } });
+    expect(code).toBe(0);
   });
 
-  it.each(['::0', '::ffff:127.0.0.1'])('%s is understood or refused, never half-way', async (address) => {
-    const stack = await newStack();
-    const { code, output } = await stack.start(['--listen', address]);
-    if (address === '::0') {
-      expect(code).toBe(0);
-      expect(stack.file().api).toBe(`https://127.0.0.1:${8080 + stack.offset}`);
-      expect(await statusOf(`${stack.file().api}/api/ping`, caOf(stack))).toBe(200);
-    } else {
-      expect([code, output.includes('must be an IP address of this machine')]).toEqual([2, true]);
-    }
-    await stop(stack.data);
+  it('serves every address over TLS, loopback as well, and stack.json says so', async () => {
+    expect(stack.file().api).toBe(`https://127.0.0.1:${port()}`);
+    for (const host of ['127.0.0.1', 'localhost'])
+      expect(await statusOf(`https://${host}:${port()}/api/ping`, caOf())).toBe(200);
+    await expect(statusOf(`http://127.0.0.1:${port()}/api/ping`)).rejects.toThrow();
   });
 
-  it('leaves PostgreSQL on loopback', async () => {
-    const stack = await newStack();
-    await stack.start(['--listen', '0.0.0.0']);
+  it('leaves PostgreSQL on loopback', () => {
     const listening = readFileSync('/proc/net/tcp', 'utf8')
       .split('\n')
       .map((line) => line.trim().split(/\s+/))
@@ -83,87 +109,47 @@ describe('--listen', () => {
       )
       .map((fields) => fields[1]?.split(':')[0]);
     expect(listening).toEqual(['0100007F']);
-    await stop(stack.data);
-  });
-});
-
-describe('the certificates', () => {
-  it('are P-384, verified by OpenSSL, private to their owner, and kept over starts', async () => {
-    const stack = await newStack();
-    await stack.start();
-    await stop(stack.data);
-    const files = join(stack.data, 'core/certs/files');
-    const before = readFileSync(join(files, 'takserver.pem'), 'utf8');
-    expect(
-      execFileSync(
-        'openssl',
-        ['verify', '-CAfile', join(files, 'ca.pem'), '-purpose', 'sslserver', join(files, 'takserver.pem')],
-        { encoding: 'utf8' },
-      ),
-    ).toContain('OK');
-    const text = execFileSync('openssl', ['x509', '-noout', '-text', '-in', join(files, 'takserver.pem')], {
-      encoding: 'utf8',
-    });
-    expect(text).toContain('NIST CURVE: P-384');
-    expect(text).toContain('ecdsa-with-SHA384');
-    for (const key of ['ca-do-not-share.key', 'takserver.key'])
-      expect(statSync(join(files, key)).mode & 0o777).toBe(0o600);
-    await stack.start();
-    await stop(stack.data);
-    expect(readFileSync(join(files, 'takserver.pem'), 'utf8')).toBe(before);
   });
 
-  it('name a new SERVER_ADDRESS after the next start, under the same CA', async () => {
-    const stack = await newStack();
-    await stack.start();
-    const ca = caOf(stack);
-    await stop(stack.data);
-    await stack.start([], { env: { SERVER_ADDRESS: 'cot.example.org' } });
-    const server = new X509Certificate(readFileSync(join(stack.data, 'core/certs/files/takserver.pem')));
+  it('names the new address in the certificate, under the same CA', () => {
+    const server = new X509Certificate(serverCertificate());
     expect(server.checkHost('cot.example.org')).toBe('cot.example.org');
     expect(server.checkIP('127.0.0.1')).toBe('127.0.0.1');
-    expect(caOf(stack)).toBe(ca);
-    await stop(stack.data);
+    expect(caOf()).toBe(ca);
   });
 });
 
-describe('a lost ca.pem', () => {
-  it('is restored from the chain, never replaced', async () => {
-    const stack = await newStack();
-    await stack.start();
+describe('--listen ::0, after ca.pem was lost', () => {
+  let ca: string;
+  let key: string;
+  let server: string;
+  beforeAll(async () => {
     await stop(stack.data);
-    const files = join(stack.data, 'core/certs/files');
-    const [ca, key] = ['ca.pem', 'ca-do-not-share.key'].map((name) => readFileSync(join(files, name), 'utf8'));
-    rmSync(join(files, 'ca.pem'));
-    expect((await stack.start()).code).toBe(0);
+    [ca, key, server] = [caOf(), readFileSync(caFile('ca-do-not-share.key'), 'utf8'), serverCertificate()];
+    rmSync(caFile('ca.pem'));
+    const { code } = await stack.start(['--listen', '::0'], { env: { SERVER_ADDRESS: 'cot.example.org' } });
+    expect(code).toBe(0);
+  });
+
+  it('serves every address over TLS, while a mapped address is refused', async () => {
+    expect(stack.file().api).toBe(`https://127.0.0.1:${port()}`);
+    expect(await statusOf(`${stack.file().api}/api/ping`, caOf())).toBe(200);
+    const { code, output } = await stack.start(['--listen', '::ffff:127.0.0.1']);
+    expect([code, output.includes('must be an IP address of this machine')]).toEqual([2, true]);
+  });
+
+  it('keeps the certificate and restores ca.pem from the chain, never replaces it', async () => {
     await stop(stack.data);
-    expect(readFileSync(join(files, 'ca.pem'), 'utf8').trim()).toBe(ca?.trim());
-    expect(readFileSync(join(files, 'ca-do-not-share.key'), 'utf8')).toBe(key);
-    rmSync(join(files, 'ca.pem'));
-    rmSync(join(files, 'root-ca.pem'));
-    writeFileSync(join(files, 'takserver.pem'), 'damaged');
+    expect(serverCertificate()).toBe(server);
+    expect(readFileSync(caFile('ca.pem'), 'utf8').trim()).toBe(ca.trim());
+    expect(readFileSync(caFile('ca-do-not-share.key'), 'utf8')).toBe(key);
+    rmSync(caFile('ca.pem'));
+    rmSync(caFile('root-ca.pem'));
+    writeFileSync(caFile('takserver.pem'), 'damaged');
     const { code, output } = await stack.start();
     expect(code).toBe(1);
     expect(output).toMatch(/ca\.pem is missing[^]*Remedy: restore ca\.pem from a backup/);
-    expect(readFileSync(join(files, 'ca-do-not-share.key'), 'utf8')).toBe(key);
-  });
-});
-
-describe('what Node cannot make a URL of', () => {
-  it('is answered as a problem document and logged', async () => {
-    const stack = await newStack();
-    await stack.start();
-    const port = 8080 + stack.offset;
-    for (const [path, host] of [
-      ['/api/ping', 'a b'],
-      ['/api\\settings', '127.0.0.1'],
-    ] as const) {
-      const answer = await rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
-      expect(answer).toMatch(/^HTTP\/1\.1 40[01] /);
-      expect(answer).toContain('application/problem+json');
-      expect(answer).toContain('"request_id"');
-    }
-    await stop(stack.data);
+    expect(readFileSync(caFile('ca-do-not-share.key'), 'utf8')).toBe(key);
   });
 });
 

@@ -1,7 +1,7 @@
 // What the person at the keyboard runs on an embedded stack: the private way into management, a
 // lost password, other secrets, a bundle for whoever helps, and the end of it all.
 
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -17,6 +17,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { formsOf } from '@holdfast/setup/support-bundle/embedded';
 import { basic } from '../../http/fake-deps.ts';
 import {
+  cleanEnvironment,
   home,
   newDataDirectory,
   newStack,
@@ -45,17 +46,17 @@ async function statusOf(username: string, password: string): Promise<number> {
   return (await fetch(`${stack.file().api}/api/me`, { headers })).status;
 }
 
-/** With what it is given on its standard input. */
-function typed(
-  name: string,
-  input: string,
-  ...args: string[]
-): { code: number | null; stdout: string; output: string } {
-  const { status, stdout, stderr } = spawnSync(join(home, 'scripts', name), ['--data', stack.data, ...args], {
-    input,
-    encoding: 'utf8',
-  });
-  return { code: status, stdout, output: stdout + stderr };
+/**
+ * With what it is given on its standard input. Waits without blocking: a connection that the stack closes meanwhile must
+ * be seen as closed.
+ */
+async function typed(name: string, input: string, ...args: string[]): Promise<{ stdout: string } & Outcome> {
+  const child = spawn(join(home, 'scripts', name), ['--data', stack.data, ...args], { env: cleanEnvironment() });
+  let stdout = '';
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  // It may end before it has read everything.
+  child.stdin.on('error', () => undefined).end(input);
+  return { ...(await outcomeOf(child)), stdout };
 }
 
 describe('a running stack', () => {
@@ -73,6 +74,11 @@ describe('a running stack', () => {
     });
   });
 
+  it('prints the emergency sheet, and says that no backups are made', async () => {
+    const { code, output } = await script('emergency-sheet.sh');
+    expect([code, output]).toEqual([1, expect.stringMatching(/EMERGENCY SHEET: [^]*Remedy: set BACKUP_TARGET/)]);
+  });
+
   it('proves itself', () => {
     const { status, stdout } = spawnSync(
       process.execPath,
@@ -85,16 +91,16 @@ describe('a running stack', () => {
   });
 
   it('gives webadmin another password, which the next start keeps', async () => {
-    expect(typed('reset-password.sh', 'too short\n')).toMatchObject({
+    expect(await typed('reset-password.sh', 'too short\n')).toMatchObject({
       code: 1,
       output: expect.stringContaining('at least 12'),
     });
-    expect(typed('reset-password.sh', 'x'.repeat(150_000_000))).toMatchObject({
+    expect(await typed('reset-password.sh', 'x'.repeat(150_000_000))).toMatchObject({
       code: 1,
       output: expect.stringContaining('at most 1024 bytes'),
     });
     const old = secretsOf(stack)['CORE_WEBADMIN_PASSWORD'] ?? '';
-    const { code, stdout } = typed('reset-password.sh', '', '--generate');
+    const { code, stdout } = await typed('reset-password.sh', '', '--generate');
     const password = stdout.trim();
     expect([code, password.length]).toEqual([0, 32]);
     expect([await statusOf('webadmin', password), await statusOf('webadmin', old)]).toEqual([200, 401]);

@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   answersPing,
   asRoot,
+  eventually,
+  lives,
   newDataDirectory,
   newStack,
   outcomeOf,
@@ -14,6 +16,7 @@ import {
   run,
   startArguments,
   stop,
+  type TestStack,
 } from './embedded.ts';
 
 async function startWith(env: Record<string, string>, args: string[] = []) {
@@ -105,11 +108,27 @@ describe('a bad command line', () => {
   });
 });
 
-describe('a directory that cannot be used', () => {
-  it('of another PostgreSQL major is refused and not touched', async () => {
-    const stack = await newStack();
-    await stack.start();
+describe('the directory of one stack', () => {
+  let stack: TestStack;
+  beforeAll(async () => {
+    stack = await newStack();
+  });
+
+  it('stays empty while a port is taken, which is named with its purpose and its holder', async () => {
+    const holder = createServer().listen(8080 + stack.offset, '0.0.0.0');
+    await once(holder, 'listening');
+    const { code, output } = await stack.start();
+    holder.close();
+    expect(code).toBe(1);
+    expect(output).toContain(`127.0.0.1:${8080 + stack.offset} (API and console) is in use by`);
+    expect(output).toContain(`(process ${process.pid})`);
+    expect(existsSync(join(stack.data, 'pgdata'))).toBe(false);
+    expect((await stack.start()).code).toBe(0);
+    await query(stack.file().database, 'CREATE TABLE kept (n int)');
     await stop(stack.data);
+  });
+
+  it('of another PostgreSQL major is refused and not touched', async () => {
     const version = join(stack.data, 'pgdata/PG_VERSION');
     writeFileSync(version, '15\n');
     const before = readdirSync(join(stack.data, 'pgdata')).toSorted();
@@ -121,26 +140,26 @@ describe('a directory that cannot be used', () => {
     expect(output).toContain('pg_dump');
     expect(readdirSync(join(stack.data, 'pgdata')).toSorted()).toEqual(before);
     writeFileSync(version, '16\n');
-    expect((await stack.start()).code).toBe(0);
-    await stop(stack.data);
   });
 
-  it('with a file in the way is named', async () => {
-    const stack = await newStack();
-    writeFileSync(stack.data, 'a file');
-    const { code, output } = await stack.start();
-    expect(code).toBe(1);
-    expect(output).toContain(stack.data);
-    expect(output).toContain('a part of this path is a file, not a directory');
-    expect(readFileSync(stack.data, 'utf8')).toBe('a file');
-    rmSync(stack.data);
-  });
+  it.each([
+    ['postgres://holdfast:topsecret@127.0.0.1:1/holdfast', 'ECONNREFUSED'],
+    ['postgres://holdfast:topsecret@nowhere.invalid/holdfast', 'nowhere.invalid'],
+  ])(
+    'is not started with a DATABASE_URL that cannot be reached (%s), named without its password, with a remedy',
+    async (url, reason) => {
+      const { code, output } = await stack.start([], { env: { DATABASE_URL: url } });
+      expect(code).toBe(1);
+      expect(output).toContain(`Couldn't update the Holdfast database (${new URL(url).host}/holdfast): `);
+      expect(output).toContain(reason);
+      expect(output).toContain('Remedy: correct DATABASE_URL');
+      expect(output).not.toContain('topsecret');
+      expect(output).not.toContain('    at ');
+      expect(stack.file().pids).toEqual([]);
+    },
+  );
 
   it('with damaged secrets is not started with others; without them new ones are made and the data stays', async () => {
-    const stack = await newStack();
-    await stack.start();
-    await query(stack.file().database, 'CREATE TABLE kept (n int)');
-    await stop(stack.data);
     writeFileSync(join(stack.data, 'secrets.json'), '{"CORE_DB_PASS');
     const refused = await stack.start();
     expect(refused.code).toBe(1);
@@ -148,12 +167,9 @@ describe('a directory that cannot be used', () => {
     rmSync(join(stack.data, 'secrets.json'));
     expect((await stack.start()).code).toBe(0);
     expect(await query(stack.file().database, 'SELECT count(*)::int AS n FROM kept')).toEqual([{ n: 0 }]);
-    await stop(stack.data);
   });
 
   it('whose tables a newer release made is refused unchanged', async () => {
-    const stack = await newStack();
-    await stack.start();
     await query(
       stack.file().state_database,
       "INSERT INTO schema_migration (number, name, checksum) VALUES (99, 'future', 'x')",
@@ -165,6 +181,19 @@ describe('a directory that cannot be used', () => {
     expect(output).toContain('Remedy');
     expect(stack.file().pids).toEqual([]);
   });
+});
+
+describe('a directory that cannot be used', () => {
+  it('with a file in the way is named', async () => {
+    const stack = await newStack();
+    writeFileSync(stack.data, 'a file');
+    const { code, output } = await stack.start();
+    expect(code).toBe(1);
+    expect(output).toContain(stack.data);
+    expect(output).toContain('a part of this path is a file, not a directory');
+    expect(readFileSync(stack.data, 'utf8')).toBe('a file');
+    rmSync(stack.data);
+  });
 
   it.skipIf(!asRoot)('on a full disk is refused with the figures, and nothing is harmed', async () => {
     const stack = await newStack();
@@ -173,21 +202,22 @@ describe('a directory that cannot be used', () => {
     try {
       expect((await stack.start()).code).toBe(0);
       await query(stack.file().database, 'CREATE TABLE kept AS SELECT generate_series(1, 100) AS n');
+      const [filler, management] = [join(stack.data, 'filler'), stack.pid('management')];
+      fill(filler);
+      process.kill(management, 'SIGKILL');
+      await eventually(
+        'management is back',
+        async () => !lives(management) && (await answersPing(stack.file().api)),
+        10_000,
+      );
+      rmSync(filler);
       await stop(stack.data);
-      fill(join(stack.data, 'filler'));
+
+      fill(filler);
       const { code, output } = await stack.start();
       expect(code).toBe(1);
       expect(output).toMatch(/The disk of .* is full: \d+ MB free, \d+ MB needed to start\. No data was changed\./);
-      rmSync(join(stack.data, 'filler'));
-      expect((await stack.start()).code).toBe(0);
-      expect(await query(stack.file().database, 'SELECT count(*)::int AS n FROM kept')).toEqual([{ n: 100 }]);
-
-      fill(join(stack.data, 'filler'));
-      process.kill(stack.pid('management'), 'SIGKILL');
-      await new Promise((tick) => setTimeout(tick, 2000));
-      expect(await answersPing(stack.file().api)).toBe(true);
-      rmSync(join(stack.data, 'filler'));
-      await stop(stack.data);
+      rmSync(filler);
       expect((await stack.start()).code).toBe(0);
       expect(await query(stack.file().database, 'SELECT count(*)::int AS n FROM kept')).toEqual([{ n: 100 }]);
     } finally {
@@ -205,36 +235,3 @@ function fill(file: string): void {
     // dd ends with "no space left", which is the point.
   }
 }
-
-describe('DATABASE_URL of a database elsewhere', () => {
-  it.each([
-    ['postgres://holdfast:topsecret@127.0.0.1:1/holdfast', 'ECONNREFUSED'],
-    ['postgres://holdfast:topsecret@nowhere.invalid/holdfast', 'nowhere.invalid'],
-  ])('that cannot be reached (%s) is named without its password, with a remedy', async (url, reason) => {
-    const stack = await newStack();
-    const { code, output } = await stack.start([], { env: { DATABASE_URL: url } });
-    expect(code).toBe(1);
-    expect(output).toContain(`Couldn't update the Holdfast database (${new URL(url).host}/holdfast): `);
-    expect(output).toContain(reason);
-    expect(output).toContain('Remedy: correct DATABASE_URL');
-    expect(output).not.toContain('topsecret');
-    expect(output).not.toContain('    at ');
-    expect(stack.file().pids).toEqual([]);
-  });
-});
-
-describe('a taken port', () => {
-  it('is named with its purpose and its holder before anything is written', async () => {
-    const stack = await newStack();
-    const holder = createServer().listen(8080 + stack.offset, '0.0.0.0');
-    await once(holder, 'listening');
-    const { code, output } = await stack.start();
-    holder.close();
-    expect(code).toBe(1);
-    expect(output).toContain(`127.0.0.1:${8080 + stack.offset} (API and console) is in use by`);
-    expect(output).toContain(`(process ${process.pid})`);
-    expect(existsSync(join(stack.data, 'pgdata'))).toBe(false);
-    expect((await stack.start()).code).toBe(0);
-    await stop(stack.data);
-  });
-});

@@ -206,6 +206,10 @@ describe.skipIf(upgradeMissing !== undefined)(title, () => {
     ]);
     await query(owner, `INSERT INTO cot_router (uid, username) VALUES ('after', 'ada')`);
     await down(program);
+    expect(await step(stack.old, 'export')).toMatchObject({
+      code: 0,
+      text: 'The database was upgraded from PostgreSQL 15 to 18 already.\n',
+    });
     expect(await step(stack.new, 'import')).toMatchObject({
       code: 0,
       text: 'The database is PostgreSQL 18 already.\n',

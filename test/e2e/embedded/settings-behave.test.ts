@@ -24,12 +24,14 @@ import {
   type TestStack,
 } from './embedded.ts';
 import { bindsAt } from './ldap-bind.ts';
+import { mapBehaviours } from './map-settings.ts';
 import { healthOf, listenOn, manageAlone, portalBeside } from './managed.ts';
+import { relayBehaviours } from './relay-settings.ts';
 import { RETENTION_BEHAVIOURS } from './retention-settings.ts';
+import { UPDATE_BEHAVIOURS } from './update-settings.ts';
 import { vacuumBehaviours } from './vacuum-settings.ts';
 
 const noCompose = composeObstacle();
-
 let stack: TestStack;
 let other: TestStack;
 const place = mkdtempSync(join(tmpdir(), 'holdfast-settings-'));
@@ -81,6 +83,7 @@ const ENV = {
   ADMIN_GROUP: 'Chiefs',
   VIEWER_GROUP: 'Crew',
   USERS_HIDDEN_PREFIXES: 'web',
+  MAP_TILE_URL: 'https://tiles.example.org/{z}/{x}/{y}.png',
   CORE_ENROLLMENT_PORT: '8441',
   ENROLLMENT_TTL_MINUTES: '2000',
   KEEP_CLIENT_KEYS: 'false',
@@ -107,8 +110,10 @@ async function groupNames(): Promise<string[]> {
 const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   ...ALERT_BEHAVIOURS,
   ...RETENTION_BEHAVIOURS,
+  ...UPDATE_BEHAVIOURS,
   ...backupBehaviours(() => other),
   ...vacuumBehaviours(() => other),
+  ...relayBehaviours(() => other),
   COMPOSE_FILE: async () => {
     const root = new ComposeRoot();
     try {
@@ -205,10 +210,6 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
     expect(await names('direct')).toEqual(['cot.invalid']);
     expect(await names('subdomain')).toContain('monitor.cot.invalid');
   },
-  UPDATES_URL: async () => {
-    expect((await healthOf({ UPDATES_URL: 'off' }, 'updates')).message).toMatch(/switched off/);
-    expect((await healthOf({ UPDATES_URL: 'http://127.0.0.1:1/' }, 'updates')).message).toMatch(/: no network \(/);
-  },
   CORE_DATABASE_URL: async () => {
     expect((await healthOf({}, 'database')).message).toMatch(/set CORE_DATABASE_URL/);
     const { data } = await healthOf({ CORE_DATABASE_URL: other.file().database }, 'database');
@@ -290,6 +291,7 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
     expect(await binds('webadmin', ENV.LDAP_WEB_BASE_DN, ENV.CORE_WEBADMIN_PASSWORD)).toBe(true);
     expect(await binds('webadmin', 'dc=web,dc=example', ENV.CORE_WEBADMIN_PASSWORD)).toBe(false);
   },
+  ...mapBehaviours(() => ({ stack, other })),
   ADMIN_GROUP: async () => expect(await groupNames()).toContain(ENV.ADMIN_GROUP),
   VIEWER_GROUP: async () => expect(await groupNames()).toContain(ENV.VIEWER_GROUP),
   USERS_HIDDEN_PREFIXES: async () => {

@@ -14,6 +14,8 @@ export interface StreamDevice {
   /** Until the connection has ended. */
   readonly isOpen: boolean;
   send(event: CoT): void;
+  /** As it is. */
+  sendText(text: string): void;
   /** Its position, with the callsign and the endpoint that make it known. */
   report(lat?: number): void;
   /** To one device. */
@@ -70,6 +72,7 @@ export async function streamDevice(
       return isOpen;
     },
     send,
+    sendText: (given) => void socket.write(given),
     report: (lat = 47.5) => send(position(uid, callsign, lat)),
     chat: (to, message) => send(chat({ uid, callsign }, to, message)),
     async hears(what, fits, withinMs = 3_000) {

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   answersPing,
   asRoot,
@@ -27,14 +27,19 @@ import {
   type StackFile,
   startArguments,
   stop,
+  type TestStack,
   tuningOf,
 } from './embedded.ts';
 
 const NOBODY = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'];
 
 describe.skipIf(!asRoot)('started as root', () => {
+  let stack: TestStack;
+  beforeAll(async () => {
+    stack = await newStack();
+  });
+
   it('runs PostgreSQL as an unprivileged user, also in a directory of mode 0700', async () => {
-    const stack = await newStack();
     expect(statSync(dirname(stack.data)).mode & 0o777).toBe(0o700);
     const { code, output } = await stack.start();
     expect(output).toContain('Holdfast is running');
@@ -43,17 +48,33 @@ describe.skipIf(!asRoot)('started as root', () => {
     expect(statSync(join(stack.data, 'pgdata')).uid).toBe(65534);
     await stop(stack.data);
     expect((await stack.start()).code).toBe(0);
+  });
+
+  it('cannot be stopped by an ordinary user, who is told so', async () => {
+    chmodSync(dirname(stack.data), 0o755);
+    const { code, output } = await stop(stack.data, { under: NOBODY });
+    expect(code).toBe(1);
+    expect(output).toContain('belongs to another user');
+    expect(await answersPing(stack.file().api)).toBe(true);
     await stop(stack.data);
   });
 
   it('and later as an ordinary user is refused with the reason', async () => {
-    const stack = await newStack();
-    await stack.start();
-    await stop(stack.data);
-    chmodSync(dirname(stack.data), 0o755);
     const { code, output } = await stack.start([], { under: NOBODY });
     expect(code).toBe(1);
     expect(output).toMatch(/cannot be read or written by this user[^]*Remedy/);
+  });
+
+  it('never writes through a link that the database user has made', async () => {
+    const target = join(dirname(stack.data), 'target');
+    writeFileSync(target, 'precious', { mode: 0o600 });
+    for (const name of ['pg_hba.conf', 'postmaster.pid', 'postmaster.opts']) {
+      rmSync(join(stack.data, 'pgdata', name), { force: true });
+      symlinkSync(target, join(stack.data, 'pgdata', name));
+    }
+    await stack.start();
+    await stop(stack.data);
+    expect([readFileSync(target, 'utf8'), statSync(target).uid]).toEqual(['precious', 0]);
   });
 
   it('from a clone of mode 0700, as in a fresh mktemp directory', async () => {
@@ -96,21 +117,6 @@ function copyOf(directory: string): void {
 }
 
 describe.skipIf(!asRoot)('started as root', () => {
-  it('never writes through a link that the database user has made', async () => {
-    const stack = await newStack();
-    await stack.start();
-    await stop(stack.data);
-    const target = join(dirname(stack.data), 'target');
-    writeFileSync(target, 'precious', { mode: 0o600 });
-    for (const name of ['pg_hba.conf', 'postmaster.pid', 'postmaster.opts']) {
-      rmSync(join(stack.data, 'pgdata', name), { force: true });
-      symlinkSync(target, join(stack.data, 'pgdata', name));
-    }
-    await stack.start();
-    await stop(stack.data);
-    expect([readFileSync(target, 'utf8'), statSync(target).uid]).toEqual(['precious', 0]);
-  });
-
   it('refuses a directory of somebody else, whose links it would follow', async () => {
     const stack = await newStack();
     mkdirSync(stack.data);
@@ -136,17 +142,6 @@ describe.skipIf(!asRoot)('started as an ordinary user', () => {
     expect((await stop(stack.data, options)).code).toBe(0);
     expect((await stack.start([], options)).code).toBe(0);
     await stop(stack.data, options);
-  });
-
-  it('cannot stop the stack of another one, and is told so', async () => {
-    const stack = await newStack();
-    await stack.start();
-    chmodSync(dirname(stack.data), 0o755);
-    const { code, output } = await stop(stack.data, { under: NOBODY });
-    expect(code).toBe(1);
-    expect(output).toContain('belongs to another user');
-    expect(await answersPing(stack.file().api)).toBe(true);
-    await stop(stack.data);
   });
 });
 

@@ -4,6 +4,10 @@
 import core from './0001-core.sql';
 import stream from './0002-stream.sql';
 import retention from './0003-retention.sql';
+import devices from './0004-devices.sql';
+import missions from './0005-missions.sql';
+import services from './0006-services.sql';
+import reports from './0007-reports.sql';
 
 /** The same shape as the migrations of the stack's state. */
 export interface CoreMigration {
@@ -17,6 +21,10 @@ export const CORE_MIGRATIONS: readonly CoreMigration[] = [
   { number: 1, name: 'core', sql: core },
   { number: 2, name: 'stream', sql: stream },
   { number: 3, name: 'retention', sql: retention },
+  { number: 4, name: 'devices', sql: devices },
+  { number: 5, name: 'missions', sql: missions },
+  { number: 6, name: 'services', sql: services },
+  { number: 7, name: 'reports', sql: reports },
 ];
 
 /** The database they belong to; the flow engine may have tables of its own there. */

@@ -1,8 +1,9 @@
 // Writes events for receivers: the sender's bytes with the server's additions spliced in.
 
 import { isAscii } from 'node:buffer';
+import type { StoredEvent } from '../../model/stored-event.ts';
 import type { CotEvent, CotPoint, Delivery, ServerEvent, Stamp } from '../../model/stream.ts';
-import { escapeXml } from '../../model/wire-text.ts';
+import { escapeXml, readCotTime } from '../../model/wire-text.ts';
 import { encodeEvent } from './protobuf-encode.ts';
 import { BRACKET, GREATER } from './xml-bytes.ts';
 import { readXmlEvent, UNKNOWN_ERROR, XmlEvent } from './xml-event.ts';
@@ -102,6 +103,25 @@ class EventDelivery implements Delivery {
     return rawText(bytes, 0, end, event.isAscii && this.#bytes.isAscii);
   }
 
+  stored(): StoredEvent {
+    const { uid, type, how, access, qos, opex, caveat, releaseableTo, start, stale, point } = this.#event;
+    return {
+      uid,
+      type,
+      how,
+      access: access ?? null,
+      qos: qos ?? null,
+      opex: opex ?? null,
+      caveat: caveat ?? null,
+      releaseableTo: releaseableTo ?? null,
+      time: dateOf(this.#stamp.time),
+      start: dateOf(start),
+      stale: dateOf(stale),
+      ...point,
+      detail: this.detail(),
+    };
+  }
+
   /** What stands in `<detail>`, without the children of those numbers. */
   #content(lifted: readonly number[]): Buffer {
     const event = this.#event;
@@ -163,6 +183,11 @@ class EventDelivery implements Delivery {
     const place = this.#event.childStart(index) + 1 + FLOW_TAGS.length;
     return { from: place, to: place, bytes: this.#bytes.tagAttribute };
   }
+}
+
+function dateOf(text: string | undefined): Date | null {
+  const value = readCotTime(text);
+  return value === undefined ? null : new Date(value);
 }
 
 const NOWHERE: CotPoint = { lat: 0, lon: 0, hae: 0, ce: UNKNOWN_ERROR, le: UNKNOWN_ERROR };
