@@ -1,5 +1,7 @@
 # Sourced by upgrade.sh: upgrades the stack in containers. Copies the volumes, starts the new version,
 # and goes back by itself when the start or the connection check fails. Every phase can be repeated.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # called_from and home are set by upgrade.sh
 
 # shellcheck source=scripts/install.sh
 source scripts/install.sh
@@ -177,8 +179,10 @@ check_preconditions() {
     else
       precondition ok version "$newest upgrades from $oldest and later"
     fi
-    changed=$(git status --porcelain --untracked-files=no -- . ":!$THRESHOLDS" 2>/dev/null | head -n 1)
-    if [ -n "$changed" ]; then
+    [ ! -e .git ] || changed=$(git status --porcelain --untracked-files=no -- . ":!$THRESHOLDS" | head -n 1)
+    if [ ! -e .git ]; then
+      precondition note files "not a git clone, so local changes can't be seen; they will be in .upgrade/$current"
+    elif [ -n "$changed" ]; then
       precondition failed files "${changed:3} was changed here" 'keep settings in .env and compose/compose.local.yaml. To see the changes: git diff'
     else
       precondition ok files 'no local changes'

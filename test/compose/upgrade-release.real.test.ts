@@ -2,13 +2,13 @@
 // record of health as files, and a start.sh that says whether a release works. With real containers:
 // test/e2e/containers/production.test.ts.
 
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { madeUpRelease } from '../../packages/setup/test/release-archive.ts';
 import { ReleaseWorld } from '../../packages/setup/test/release-world.ts';
+import { type Ended, UpgradeWorld } from './upgrade-world.ts';
 
 const OLD = '5.7-RELEASE-8';
 const NEXT = '5.7-RELEASE-9';
@@ -17,33 +17,8 @@ const NEWER = '5.8-RELEASE-69';
 let archives: string;
 let prepared: ReleaseWorld;
 let world: ReleaseWorld;
+let stack: UpgradeWorld;
 
-/** Volumes are files of `volumes`; a copy has the words of what it was copied from. */
-const DOCKER = String.raw`
-printf '%s\n' "$*" >>'LOG'
-if [ -f ROOT/kill ] && case "$*" in *"$(cat ROOT/kill)"*) true ;; *) false ;; esac; then rm ROOT/kill; kill -9 0; fi
-case "$*" in *"$(cat ROOT/full 2>/dev/null || echo nothing is full)"*) echo 'No space left on device' >&2; exit 1 ;; esac
-case "$*" in
-  'compose version'*) echo 2.26.1 ;;
-  'version --format'*) echo 27.3.1 ;;
-  'info --format {{.MemTotal}}'*) echo '17179869184 /nowhere' ;;
-  'compose config'*) echo 'name: holdfast' ;;
-  'volume ls'*com.docker*) ls ROOT/volumes | grep -v before ;;
-  'volume ls'*) ls ROOT/volumes | grep before ;;
-  'volume rm'*) for last; do :; done; rm -f "ROOT/volumes/$last" ;;
-  'compose exec'*--way-back*) cat ROOT/way-back 2>/dev/null || true ;;
-  'run '*'upgrade.js record'*)
-    from= to= reason= outcome= snapshot= changed=
-    while [ $# -gt 0 ]; do case $1 in --from) from=$2 ;; --to) to=$2 ;; --reason) reason=$2 ;; --outcome) outcome=$2 ;;
-      --snapshot) snapshot=$2 ;; --schema-changed) changed=$2 ;; esac; shift; done
-    echo "$outcome: $from to $to ($reason)" >>ROOT/record
-    if [ "$outcome" = upgraded ]; then printf '%s\tan hour ago\t%s\t%s\n' "$from" "$snapshot" "$changed" >ROOT/way-back; fi
-    if [ "$outcome" = back ]; then rm ROOT/way-back; fi ;;
-  'run '*'/volumes/'*) printf '1000\n99999999999\n1000\n' ;;
-  'run '*':/from/'*)
-    from=$(echo "$*" | sed 's/.*--volume \([^:]*\):\/from\/.*/\1/') to=$(echo "$*" | sed 's/.*--volume \([^:]*\):\/to\/.*/\1/')
-    cp "ROOT/volumes/$from" "ROOT/volumes/$to" ;;
-esac`;
 /** A release writes into the volumes when it starts, whether it works or not. */
 const START = String.raw`#!/bin/bash
 cd "$(dirname "$0")/.."
@@ -64,10 +39,7 @@ afterAll(() => {
 beforeEach(() => {
   world = new ReleaseWorld();
   world.become(prepared);
-  world.stub('docker', DOCKER.replaceAll('ROOT', world.path).replaceAll('LOG', world.log));
-  world.stub('sync', 'exit 0');
-  mkdirSync(join(world.path, 'volumes'));
-  writeFileSync(join(world.path, 'volumes/holdfast_core-data'), `${OLD}\n`);
+  stack = new UpgradeWorld(world.path, world.programs, OLD);
   writeFileSync(join(world.path, 'scripts/start.sh'), START, { mode: 0o755 });
   writeFileSync(join(world.path, 'package.json'), '{\n  "version": "0.1.0"\n}\n');
   writeFileSync(join(world.path, 'compose/program.yaml'), 'image: localhost/holdfast:0.1.0\n');
@@ -80,28 +52,14 @@ function archiveOf(version: string): string {
   return madeUpRelease({ version, directory: archives });
 }
 
-function run(...args: string[]): { status: number | null; output: string } {
-  const environment = { PATH: `${world.programs}:${process.env['PATH'] ?? ''}`, HOME: '/nonexistent' };
-  // A session of its own, which the `docker` of a test may end.
-  const { status, stdout, stderr } = spawnSync('setsid', ['--wait', ...args], { encoding: 'utf8', env: environment });
-  return { status, output: `${stdout}${stderr}` };
-}
-
-const upgrade = (...args: string[]): ReturnType<typeof run> => run(join(world.path, 'scripts/upgrade.sh'), ...args);
-
-const file = (name: string): string => {
-  const path = join(world.path, name);
-  return existsSync(path) ? readFileSync(path, 'utf8') : '';
-};
+const run = (...args: string[]): Ended => stack.run(...args);
+const upgrade = (...args: string[]): Ended => stack.upgrade(...args);
+const file = (name: string): string => stack.read(name);
 const release = (): string => /^CORE_RELEASE=(.*)$/m.exec(world.readEnv())?.[1] ?? '';
-/** The releases that wrote into the volume. */
-const data = (): string[] => file('volumes/holdfast_core-data').trim().split('\n');
-const copies = (): boolean => existsSync(join(world.path, `volumes/holdfast_core-data.before-upgrade-${NEXT}`));
-const calls = (word: string): string[] =>
-  file('docker.log')
-    .split('\n')
-    .filter((line) => line.includes(word));
-const isOpen = (): boolean => existsSync(join(world.path, '.upgrade/containers'));
+const data = (): string[] => stack.data();
+const copies = (): boolean => stack.hasCopies(NEXT);
+const calls = (word: string): string[] => stack.calls(word);
+const isOpen = (): boolean => stack.isOpen();
 
 describe('upgrade.sh --archive', { timeout: 60_000 }, () => {
   it('says what a release does to the database, and changes nothing', () => {
@@ -159,7 +117,7 @@ describe('upgrade.sh --archive', { timeout: 60_000 }, () => {
   });
 
   it('and a backup by backup.sh never run at the same time', () => {
-    const besides = (lock: string, name: string, ...args: string[]): { status: number | null; output: string } =>
+    const besides = (lock: string, name: string, ...args: string[]): Ended =>
       run('flock', '--shared', join(world.path, lock), join(world.path, 'scripts', name), ...args);
     expect(besides('scripts/backup.sh', 'upgrade.sh', 'apply', '--archive', archiveOf(NEXT))).toMatchObject({
       status: 11,
