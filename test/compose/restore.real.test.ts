@@ -1,6 +1,8 @@
 // ./scripts/setup.sh --restore: what it refuses, and that volumes of another stack are never
-// removed. Docker is stood in for by a program that writes down how it was called.
+// removed. Docker is stood in for by a program that writes down how it was called. With real containers:
+// test/e2e/containers/light-direct.test.ts.
 
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -138,6 +140,49 @@ describe('a restore of a stack with a TAK Server release', () => {
     const { status, stderr } = root.setUp(archive, programs);
     expect([status, stderr]).toEqual([2, expect.stringContaining('uses no release archive')]);
     expect(left()).toEqual([]);
+  });
+});
+
+/** A volume is a file with the steps that wrote into it; `kill` names the step in which everything is killed. */
+const KILLED = String.raw`#!/bin/sh
+echo "$*" >>'ROOT/calls'
+case "$*" in
+  'compose version'*) echo 2.26.1 ;;
+  'run --rm -i'*) cat >/dev/null; echo COMPOSE_FILE=compose/compose.yaml:compose/compose.light.yaml ;;
+  *' config '*) echo '  "name": "holdfast",' ;;
+  'volume ls'*) ls ROOT/volumes ;;
+  *' down --volumes'*) rm -f ROOT/volumes/* ;;
+  *' run --rm --no-deps'*) cat >/dev/null; for last; do :; done; echo "$last" >>ROOT/volumes/holdfast_core-data ;;
+  *' up '*) echo databases >>ROOT/volumes/holdfast_core-data ;;
+esac
+case "$*" in *"$(cat ROOT/kill 2>/dev/null || echo nothing is killed)") rm ROOT/kill; kill -9 0 ;; esac
+`;
+
+describe('a restore into containers that is killed', () => {
+  const whole = (): string[] => readFileSync(join(root.path, 'volumes/holdfast_core-data'), 'utf8').trim().split('\n');
+  /** In a session of its own, all of which is killed. */
+  function restoreKilledIn(step: string): number | null {
+    writeFileSync(join(root.path, 'kill'), step);
+    const env = { PATH: `${programs}:${process.env['PATH'] ?? ''}` };
+    const args = ['--wait', join(root.path, 'scripts/setup.sh'), '--restore', ...archive];
+    return spawnSync('setsid', args, { env }).status;
+  }
+
+  it.each([
+    [['restore-files']],
+    [['up --detach --wait core-database app-database']],
+    [['restore-rows']],
+    [['compose.restore.yaml down']],
+    [['restore-rows', 'down --volumes --remove-orphans', 'restore-files']],
+  ])('in %j leaves no half stack: the next one begins with empty volumes', (steps) => {
+    writeFileSync(join(programs, 'docker'), KILLED.replaceAll('ROOT', root.path), { mode: 0o755 });
+    mkdirSync(join(root.path, 'volumes'));
+    for (const step of steps) {
+      expect(restoreKilledIn(step)).not.toBe(0);
+      expect([existsSync(join(root.path, 'kill')), left()]).toEqual([false, ['.env.restoring']]);
+    }
+    expect(restore()).toMatchObject({ status: 0, stderr: expect.stringContaining('an interrupted restore') as string });
+    expect([whole(), left()]).toEqual([['restore-files', 'databases', 'restore-rows'], ['.env']]);
   });
 });
 
