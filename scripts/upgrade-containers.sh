@@ -149,12 +149,22 @@ own_image_of() { # DIRECTORY
   sed -n 's/^ *image: *//p' "$1/compose/program.yaml"
 }
 
+# Compose reads no file without the required settings. Those that are new are made at the start of the version.
+name_new_settings() {
+  local name
+  # shellcheck disable=SC2016 # names of the files
+  for name in $(grep -oh '${[A-Z][A-Z0-9_]*:?' compose/compose*.yaml | tr -d '${:?'); do
+    [ -n "${values[$name]:-}" ] || export "$name=unset"
+  done
+}
+
 prepare_version() {
   HOLDFAST_SOURCES_ONLY=1 bash scripts/versions.sh fetch "$home" "$newest" "$place" || exit 1
   (
     cd ".upgrade/$newest"
     docker image inspect "$(own_image_of .)" >/dev/null 2>&1 ||
       docker compose -f compose/program.yaml build --quiet program >&2
+    name_new_settings
     docker compose --env-file "$home/$env_file" pull --quiet --ignore-buildable --ignore-pull-failures >&2
   ) || refuse 1 "Couldn't prepare the images of version $newest. Nothing was changed." 'fix what Docker reports above, then try again'
 }

@@ -87,6 +87,16 @@ describe('upgrade.sh in containers', { timeout: 60_000 }, () => {
     expect(stack.data()).toEqual([OLD]);
   });
 
+  it('prepares a version that requires a setting which .env does not have yet', () => {
+    stack.write('required', 'NEW_SECRET');
+    expect(upgrade('fetch', '--from', newer)).toMatchObject({ status: 1 });
+    rmSync(join(root.path, '.upgrade', NEW), { recursive: true });
+    const light = join(newer, 'compose/compose.light.yaml');
+    writeFileSync(light, `${readFileSync(light, 'utf8')}\n# \${NEW_SECRET:?run ./scripts/setup.sh}\n`);
+    expect(upgrade('fetch', '--from', newer)).toMatchObject({ status: 0 });
+    expect(stack.read('.env')).not.toContain('NEW_SECRET');
+  });
+
   it('needs the copies to go back from a version that changed a database', () => {
     writeFileSync(join(newer, MIGRATIONS[0] ?? '', '0002-second.sql'), 'SELECT;\n');
     expect(apply()).toMatchObject({ status: 0 });
