@@ -9,48 +9,8 @@ import { expect } from 'vitest';
 import type { SettingName } from '../../../shared/settings/table.ts';
 import { mailSink, parseMail, type Taken } from '../../alerts/fake-mail-sink.ts';
 import { basic } from '../../http/fake-deps.ts';
-import { answersPing, eventually, secretsOf, type TestStack } from './embedded.ts';
-import { listenOn, manageAlone } from './managed.ts';
-
-let around: TestStack | undefined;
-
-/**
- * The stack whose directory and database the management processes use; it runs before the
- * behaviours are looked at.
- */
-export function alertsBeside(stack: TestStack): void {
-  around = stack;
-}
-
-/** What `POST /api/ops/alerts/test` answers under these settings. */
-async function test(env: Record<string, string>, channel: string): Promise<{ status: number; body: string }> {
-  if (around === undefined) throw new Error('beside no stack');
-  const { state_database: DATABASE_URL, ldap, webadmin } = around.file();
-  const { LDAP_BIND_PASSWORD = '' } = secretsOf(around);
-  const places = { DATABASE_URL, LDAP_URL: ldap.url, LDAP_BASE_DN: ldap.base_dn, LDAP_BIND_PASSWORD };
-  let answer = { status: 0, body: '' };
-  await manageAlone({ ...places, ...env }, async (port) => {
-    await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
-    const response = await fetch(`http://127.0.0.1:${port}/api/ops/alerts/test`, {
-      method: 'POST',
-      headers: { authorization: basic(webadmin.username, webadmin.password), 'content-type': 'application/json' },
-      body: JSON.stringify({ channel }),
-    });
-    answer = { status: response.status, body: await response.text() };
-  });
-  return answer;
-}
-
-async function mailWith(env: Record<string, string>): Promise<Taken | undefined> {
-  const sink = await mailSink();
-  const { body } = await test(
-    { ALERT_EMAIL_TO: 'duty@example.org', SMTP_URL: `smtp://127.0.0.1:${sink.port}`, ...env },
-    'email',
-  );
-  await sink.close();
-  expect(JSON.parse(body)).toMatchObject({ delivered: true });
-  return sink.taken[0];
-}
+import { eventually, type TestStack } from './embedded.ts';
+import { listenOn, manageAlone, managed } from './managed.ts';
 
 interface Request {
   path: string;
@@ -58,29 +18,19 @@ interface Request {
   body: string;
 }
 
-/**
- * The first request that a service gets for a test message, when `urlVariable` says that it stands
- * here.
- */
-async function requestWith(urlVariable: string, env: Record<string, string>, channel: string): Promise<Request> {
-  const requests: Request[] = [];
-  const service = listenOn((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      requests.push({ path: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString() });
-      response.writeHead(201, { 'content-type': 'application/json' });
-      response.end('{"id":"1","sid":"SM1","messageId":1,"reference":"1"}');
-    });
-  });
-  const { body } = await test({ [urlVariable]: await service.url, ...env }, channel);
-  service.close();
-  expect(JSON.parse(body)).toMatchObject({ delivered: true });
-  const [first] = requests;
-  if (first === undefined) throw new Error('no request');
-  return first;
+/** What was sent by processes that differ in their settings. */
+interface Sent {
+  /** With both variables of mail; of the other, with what must be set alone. */
+  mail: Taken | undefined;
+  plainMail: Taken | undefined;
+  resend: Request;
+  twilio: Request;
+  brevo: Request;
+  /** The status of the answer where nothing is set. */
+  unset: number;
 }
 
+const MAIL = { ALERT_EMAIL_TO: 'a@example.org,b@example.org', ALERT_EMAIL_FROM: 'Duty desk <desk@example.org>' };
 const RESEND = {
   ALERT_EMAIL_TO: 'duty@example.org',
   ALERT_EMAIL_FROM: 'holdfast@example.org',
@@ -95,53 +45,113 @@ const TWILIO = {
 };
 const BREVO = { ALERT_SMS_TO: '+15551234567', SMS_PROVIDER: 'brevo', BREVO_API_KEY: 'brevo-key' };
 
-const resend = (): Promise<Request> => requestWith('RESEND_URL', RESEND, 'email');
-const twilio = (): Promise<Request> => requestWith('TWILIO_URL', TWILIO, 'sms');
-const brevo = (): Promise<Request> => requestWith('BREVO_URL', BREVO, 'sms');
+interface RequestSink {
+  url: string;
+  first: () => Request;
+  close(): void;
+}
 
-export const ALERT_BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
-  ALERT_EMAIL_TO: async () => {
-    expect((await mailWith({ ALERT_EMAIL_TO: 'a@example.org,b@example.org' }))?.to).toEqual([
-      'a@example.org',
-      'b@example.org',
-    ]);
-    expect((await test({}, 'email')).status).toBe(409);
-  },
-  ALERT_EMAIL_FROM: async () => {
-    const from = async (env: Record<string, string>): Promise<string | undefined> =>
-      parseMail((await mailWith(env))?.raw ?? '').headers.get('from');
-    expect(await from({ ALERT_EMAIL_FROM: 'Duty desk <desk@example.org>' })).toBe('Duty desk <desk@example.org>');
-    expect(await from({})).toBe('Holdfast <holdfast@cot.example.org>');
-  },
-  SMTP_URL: async () => expect(await mailWith({})).toMatchObject({ to: ['duty@example.org'] }),
-  RESEND_API_KEY: async () => expect((await resend()).headers.authorization).toBe('Bearer re_key'),
-  RESEND_URL: async () => expect((await resend()).path).toBe('/emails'),
-  ALERT_SMS_TO: async () => expect(new URLSearchParams((await twilio()).body).get('To')).toBe('+15551234567'),
-  SMS_PROVIDER: async () =>
-    expect([(await twilio()).path, (await brevo()).path].map((path) => path.slice(0, 4))).toEqual(['/201', '/v3/']),
-  TWILIO_ACCOUNT_SID: async () => expect((await twilio()).path).toBe('/2010-04-01/Accounts/AC123/Messages.json'),
-  TWILIO_AUTH_TOKEN: async () => expect((await twilio()).headers.authorization).toBe(basic('AC123', 'twilio-token')),
-  TWILIO_FROM: async () => expect(new URLSearchParams((await twilio()).body).get('From')).toBe('+15557654321'),
-  TWILIO_URL: async () => expect((await twilio()).body).toContain('Holdfast'),
-  BREVO_API_KEY: async () => expect((await brevo()).headers['api-key']).toBe('brevo-key'),
-  BREVO_URL: async () => expect(JSON.parse((await brevo()).body)).toMatchObject({ recipient: '15551234567' }),
-  HEARTBEAT_URL: async () => {
-    const paths: string[] = [];
-    const monitor = listenOn((request, response) => {
-      paths.push(`${request.method} ${request.url}`);
-      response.end();
+async function requestSink(): Promise<RequestSink> {
+  const requests: Request[] = [];
+  const service = listenOn((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      requests.push({ path: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString() });
+      response.writeHead(201, { 'content-type': 'application/json' });
+      response.end('{"id":"1","sid":"SM1","messageId":1,"reference":"1"}');
     });
-    await manageAlone({ HEARTBEAT_URL: `${await monitor.url}/ping/1234` }, () =>
-      eventually('it beats as soon as everything was measured', () => paths.length > 0, 10_000),
-    );
-    monitor.close();
-    expect(paths[0]).toBe('GET /ping/1234');
-  },
-  DATA_DIR: async () => {
-    const place = mkdtempSync(join(tmpdir(), 'holdfast-data-'));
-    await manageAlone({ DATA_DIR: join(place, 'own') }, () =>
-      eventually('the journal is there', () => existsSync(join(place, 'own/alerts.json')), 15_000),
-    );
-    rmSync(place, { recursive: true });
-  },
-};
+  });
+  const first = (): Request => {
+    const [request] = requests;
+    if (request === undefined) throw new Error('no request');
+    return request;
+  };
+  return { url: await service.url, first, close: () => service.close() };
+}
+
+/** Each channel sends a test message, from processes beside the stack. */
+async function sendAll(stack: TestStack, env: Record<string, string>): Promise<Sent> {
+  const { webadmin } = stack.file();
+  const headers = { authorization: basic(webadmin.username, webadmin.password), 'content-type': 'application/json' };
+  const ask = async (more: Record<string, string>, channel: string): Promise<Response> => {
+    const url = `http://127.0.0.1:${await managed({ ...env, ...more })}/api/ops/alerts/test`;
+    return fetch(url, { method: 'POST', headers, body: JSON.stringify({ channel }) });
+  };
+  const sent = async (more: Record<string, string>, channel: string): Promise<void> =>
+    expect(await (await ask(more, channel)).json()).toMatchObject({ delivered: true });
+
+  const mails = await mailSink();
+  const [resend, twilio, brevo] = [await requestSink(), await requestSink(), await requestSink()];
+  try {
+    const SMTP_URL = `smtp://127.0.0.1:${mails.port}`;
+    const one = { ...MAIL, SMTP_URL, ...TWILIO, TWILIO_URL: twilio.url };
+    const two = { ...RESEND, RESEND_URL: resend.url, ...BREVO, BREVO_URL: brevo.url };
+    await sent(one, 'email');
+    const [mail] = mails.taken.splice(0);
+    await sent(one, 'sms');
+    await sent(two, 'email');
+    await sent(two, 'sms');
+    await sent({ ALERT_EMAIL_TO: 'duty@example.org', SMTP_URL }, 'email');
+    const plainMail = mails.taken.find(({ to }) => to.includes('duty@example.org'));
+    const unset = (await ask({}, 'email')).status;
+    return { mail, plainMail, resend: resend.first(), twilio: twilio.first(), brevo: brevo.first(), unset };
+  } finally {
+    await mails.close();
+    for (const service of [resend, twilio, brevo]) service.close();
+  }
+}
+
+const senderOf = (mail: Taken | undefined): string | undefined => parseMail(mail?.raw ?? '').headers.get('from');
+
+/** `beside`: the running stack and the settings of a process beside it. */
+export function alertBehaviours(
+  beside: () => { stack: TestStack; env: Record<string, string> },
+): Partial<Record<SettingName, () => Promise<void>>> {
+  let all: Promise<Sent> | undefined;
+  const sent = (): Promise<Sent> => (all ??= sendAll(beside().stack, beside().env));
+  return {
+    ALERT_EMAIL_TO: async () => {
+      expect((await sent()).mail?.to).toEqual(['a@example.org', 'b@example.org']);
+      expect((await sent()).unset).toBe(409);
+    },
+    ALERT_EMAIL_FROM: async () => {
+      expect(senderOf((await sent()).mail)).toBe('Duty desk <desk@example.org>');
+      expect(senderOf((await sent()).plainMail)).toBe('Holdfast <holdfast@cot.example.org>');
+    },
+    SMTP_URL: async () => expect((await sent()).plainMail).toMatchObject({ to: ['duty@example.org'] }),
+    RESEND_API_KEY: async () => expect((await sent()).resend.headers.authorization).toBe('Bearer re_key'),
+    RESEND_URL: async () => expect((await sent()).resend.path).toBe('/emails'),
+    ALERT_SMS_TO: async () => expect(new URLSearchParams((await sent()).twilio.body).get('To')).toBe('+15551234567'),
+    SMS_PROVIDER: async () => {
+      const { twilio, brevo } = await sent();
+      expect([twilio.path, brevo.path].map((path) => path.slice(0, 4))).toEqual(['/201', '/v3/']);
+    },
+    TWILIO_ACCOUNT_SID: async () => expect((await sent()).twilio.path).toBe('/2010-04-01/Accounts/AC123/Messages.json'),
+    TWILIO_AUTH_TOKEN: async () =>
+      expect((await sent()).twilio.headers.authorization).toBe(basic('AC123', 'twilio-token')),
+    TWILIO_FROM: async () => expect(new URLSearchParams((await sent()).twilio.body).get('From')).toBe('+15557654321'),
+    TWILIO_URL: async () => expect((await sent()).twilio.body).toContain('Holdfast'),
+    BREVO_API_KEY: async () => expect((await sent()).brevo.headers['api-key']).toBe('brevo-key'),
+    BREVO_URL: async () => expect(JSON.parse((await sent()).brevo.body)).toMatchObject({ recipient: '15551234567' }),
+    HEARTBEAT_URL: async () => {
+      const paths: string[] = [];
+      const monitor = listenOn((request, response) => {
+        paths.push(`${request.method} ${request.url}`);
+        response.end();
+      });
+      await manageAlone({ HEARTBEAT_URL: `${await monitor.url}/ping/1234` }, () =>
+        eventually('it beats as soon as everything was measured', () => paths.length > 0, 60_000),
+      );
+      monitor.close();
+      expect(paths[0]).toBe('GET /ping/1234');
+    },
+    DATA_DIR: async () => {
+      const place = mkdtempSync(join(tmpdir(), 'holdfast-data-'));
+      await manageAlone({ DATA_DIR: join(place, 'own') }, () =>
+        eventually('the journal is there', () => existsSync(join(place, 'own/alerts.json')), 60_000),
+      );
+      rmSync(place, { recursive: true });
+    },
+  };
+}

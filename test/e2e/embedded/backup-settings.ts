@@ -2,7 +2,7 @@
 // sees.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { once as onceEmitted } from 'node:events';
 import { mkdtempSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,17 +41,19 @@ async function serve<T>(
   });
   try {
     const answers = async (): Promise<boolean> => (await fetch(`${plan.url}/ping`).catch(() => undefined))?.ok === true;
-    await eventually('the service answers', answers, 10_000);
+    await eventually('the service answers', answers, 60_000);
     return await use(new HttpBackups({ url: plan.url, token: new Secret(TOKEN), fetch }), plan.url);
   } finally {
     child.kill('SIGTERM');
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    if (child.exitCode === null && child.signalCode === null) await onceEmitted(child, 'exit');
   }
 }
 
-/** Makes one backup without a proof, and says what is kept then. */
+/** Makes one backup without a proof beside three old ones, and says what is kept then. */
 async function afterBackup(stack: TestStack, values: Record<string, string>): Promise<Backup[]> {
-  return serve(stack, { BACKUP_PROOF: 'off', ...KEY, ...values }, async (backups) => {
+  const BACKUP_TARGET = newTarget();
+  oldBackups(BACKUP_TARGET);
+  return serve(stack, { BACKUP_TARGET, BACKUP_PROOF: 'off', ...KEY, ...values }, async (backups) => {
     await backups.start({ requestedBy: 'test' });
     await eventually('it is done', async () => (await backups.state()).running === null, 60_000);
     const { backups: kept, last_failure: failure } = await backups.state();
@@ -117,64 +119,74 @@ async function serviceCredentials(values: Record<string, string>): Promise<strin
   }
 }
 
-const allowedSeconds = (cron: string, stack: TestStack): Promise<unknown> =>
-  serve(stack, { BACKUP_TARGET: newTarget(), ...KEY }, async (_, url) => {
-    const place = { BACKUP_TARGET: newTarget(), BACKUP_URL: url, BACKUP_TOKEN: TOKEN };
-    return (await healthOf({ ...place, ...KEY, BACKUP_CRON: cron }, 'backup')).data['allowed_seconds'];
-  });
+/** With the backup service at that address. */
+async function allowedSeconds(cron: string, url: string): Promise<unknown> {
+  const place = { BACKUP_TARGET: newTarget(), BACKUP_URL: url, BACKUP_TOKEN: TOKEN };
+  return (await healthOf({ ...place, ...KEY, BACKUP_CRON: cron }, 'backup')).data['allowed_seconds'];
+}
+
+/** The same promise at each call. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}
 
 /** `stack`: a running one. */
 export function backupBehaviours(stack: () => TestStack): Partial<Record<SettingName, () => Promise<void>>> {
-  const stateOf = (values: Record<string, string>) =>
-    serve(stack(), { BACKUP_TARGET: newTarget(), ...values }, (backups) => backups.state());
+  const target = newTarget();
+  const stateOf = (values: Record<string, string>) => async () =>
+    serve(stack(), { BACKUP_TARGET: target, ...values }, (backups) => backups.state());
+  const byPassphrase = once(stateOf(KEY));
+  const forRecipient = once(stateOf({ BACKUP_RECIPIENT: RECIPIENT, BACKUP_PROOF: 'weekly' }));
+  const defaults = once(() => afterBackup(stack(), {}));
+  const oneFor200Days = once(() =>
+    afterBackup(stack(), { BACKUP_KEEP_COUNT: '1', BACKUP_KEEP_DAYS: '200', BACKUP_HISTORY: 'false' }),
+  );
+  const request = once(() => storageRequest(stack(), {}));
+  const credentials = once(() => serviceCredentials({ BACKUP_TOKEN: TOKEN }));
   return {
     BACKUP_TARGET: async () => {
-      const BACKUP_TARGET = newTarget();
-      expect((await stateOf({ ...KEY, BACKUP_TARGET })).target?.place).toBe(BACKUP_TARGET);
+      expect((await byPassphrase()).target?.place).toBe(target);
       expect((await healthOf({}, 'backup')).status).toBe('note');
     },
-    BACKUP_PASSPHRASE: async () => expect((await stateOf(KEY)).encryption).toBe('passphrase'),
-    BACKUP_RECIPIENT: async () => expect((await stateOf({ BACKUP_RECIPIENT: RECIPIENT })).encryption).toBe('recipient'),
+    BACKUP_PASSPHRASE: async () => expect((await byPassphrase()).encryption).toBe('passphrase'),
+    BACKUP_RECIPIENT: async () => expect((await forRecipient()).encryption).toBe('recipient'),
     BACKUP_PROOF: async () => {
-      expect((await stateOf(KEY)).proof).toBe('always');
-      expect((await stateOf({ ...KEY, BACKUP_PROOF: 'weekly' })).proof).toBe('weekly');
+      expect((await byPassphrase()).proof).toBe('always');
+      expect((await forRecipient()).proof).toBe('weekly');
     },
     BACKUP_HISTORY: async () => {
-      const [backup] = await afterBackup(stack(), { BACKUP_TARGET: newTarget(), BACKUP_HISTORY: 'false' });
-      expect(backup?.history).toBe(false);
+      const [withHistory] = await defaults();
+      const [without] = await oneFor200Days();
+      expect([withHistory?.history, without?.history]).toEqual([true, false]);
     },
     BACKUP_KEEP_DAYS: async () => {
-      const BACKUP_TARGET = newTarget();
-      oldBackups(BACKUP_TARGET);
-      const few = { BACKUP_TARGET, BACKUP_KEEP_COUNT: '1' };
-      expect(await afterBackup(stack(), { ...few, BACKUP_KEEP_DAYS: '200' })).toHaveLength(4);
-      expect(await afterBackup(stack(), { ...few, BACKUP_KEEP_DAYS: '50' })).toHaveLength(2);
+      const few = { BACKUP_KEEP_COUNT: '1', BACKUP_KEEP_DAYS: '50' };
+      expect(await oneFor200Days()).toHaveLength(4);
+      expect(await afterBackup(stack(), few)).toHaveLength(1);
     },
     BACKUP_KEEP_COUNT: async () => {
-      const BACKUP_TARGET = newTarget();
-      oldBackups(BACKUP_TARGET);
-      expect(await afterBackup(stack(), { BACKUP_TARGET })).toHaveLength(4);
-      expect(await afterBackup(stack(), { BACKUP_TARGET, BACKUP_KEEP_COUNT: '2' })).toHaveLength(2);
+      expect(await defaults()).toHaveLength(4);
+      expect(await afterBackup(stack(), { BACKUP_KEEP_COUNT: '2' })).toHaveLength(2);
     },
     BACKUP_CRON: async () => {
-      const [nightly, hourly] = [
-        await allowedSeconds('0 30 2 * * ?', stack()),
-        await allowedSeconds('0 0 * * * ?', stack()),
-      ];
+      const [nightly, hourly] = await serve(stack(), { BACKUP_TARGET: target, ...KEY }, async (_, url) => [
+        await allowedSeconds('0 30 2 * * ?', url),
+        await allowedSeconds('0 0 * * * ?', url),
+      ]);
       expect(Number(nightly)).toBeGreaterThan(Number(hourly));
     },
-    BACKUP_S3_URL: async () => expect(await storageRequest(stack(), {})).toMatch(/^\/bucket/),
+    BACKUP_S3_URL: async () => expect(await request()).toMatch(/^\/bucket/),
     BACKUP_S3_REGION: async () => {
-      expect(await storageRequest(stack(), {})).toMatch(/\/us-east-1\/s3\/aws4_request/);
+      expect(await request()).toMatch(/\/us-east-1\/s3\/aws4_request/);
       expect(await storageRequest(stack(), { BACKUP_S3_REGION: 'eu-9' })).toMatch(/\/eu-9\/s3\/aws4_request/);
     },
-    BACKUP_S3_ACCESS_KEY: async () => expect(await storageRequest(stack(), {})).toMatch(/Credential=ACCESSKEY\//),
+    BACKUP_S3_ACCESS_KEY: async () => expect(await request()).toMatch(/Credential=ACCESSKEY\//),
     BACKUP_S3_SECRET_KEY: async () => {
-      const request = await storageRequest(stack(), { BACKUP_S3_SECRET_KEY: 'another secret' });
-      expect(request).toMatch(/Signature=[0-9a-f]{64}/);
-      expect(request).not.toContain('another secret');
+      expect(await request()).toMatch(/Signature=[0-9a-f]{64}/);
+      expect(await request()).not.toContain(S3_KEYS.BACKUP_S3_SECRET_KEY);
     },
-    BACKUP_URL: async () => expect(await serviceCredentials({ BACKUP_TOKEN: TOKEN })).toBeDefined(),
-    BACKUP_TOKEN: async () => expect(await serviceCredentials({ BACKUP_TOKEN: TOKEN })).toBe(`Bearer ${TOKEN}`),
+    BACKUP_URL: async () => expect(await credentials()).toBeDefined(),
+    BACKUP_TOKEN: async () => expect(await credentials()).toBe(`Bearer ${TOKEN}`),
   };
 }

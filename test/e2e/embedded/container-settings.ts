@@ -54,23 +54,33 @@ const isShown = (place: string): boolean => /^(?:management|backup)\./.test(plac
 export const CONTAINER_BEHAVIOURS = Object.fromEntries(
   Object.entries(ARRIVALS).map(([name, { value, at }]) => [
     name,
-    () => expect(placesOf(name, value).filter((place) => !isShown(place))).toEqual(at),
+    () => expect(placesOf(value).filter((place) => !isShown(place))).toEqual(at),
   ]),
 ) as Record<Arriving, () => void>;
 
-/** With all of production's layers that say something of a setting. */
-function placesOf(name: string, value: string): string[] {
+let read: Record<string, Service> | undefined;
+
+/** With all of these settings, and with all of production's layers that say something of one. */
+function services(): Record<string, Service> {
   const root = new ComposeRoot();
   try {
     expect(root.setUp(['--light', '--address', 'cot.example.org']).stderr).toBe('');
-    root.writeEnv(`${root.readEnv().replace(new RegExp(`^${name}=.*\n`, 'm'), '')}${name}=${value}\n`);
-    const { services } = root.config(['base', 'dev', 'stream']);
-    return Object.entries(services)
-      .flatMap(([service, reported]) => status(reported, value).map((place) => `${service}.${place}`))
-      .toSorted();
+    const names = Object.keys(ARRIVALS).join('|');
+    const others = root.readEnv().replaceAll(new RegExp(`^(?:${names})=.*\n`, 'gm'), '');
+    const given = Object.entries<Arrival>(ARRIVALS).map(([name, { value }]) => `${name}=${value}\n`);
+    root.writeEnv(others + given.join(''));
+    return root.config(['base', 'dev', 'stream']).services;
   } finally {
     root.remove();
   }
+}
+
+/** Where a value stands, which no other setting has. */
+function placesOf(value: string): string[] {
+  read ??= services();
+  return Object.entries(read)
+    .flatMap(([service, reported]) => status(reported, value).map((place) => `${service}.${place}`))
+    .toSorted();
 }
 
 function status({ environment = {}, image, mem_limit }: Service, value: string): string[] {

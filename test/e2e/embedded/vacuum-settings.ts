@@ -5,24 +5,29 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { SettingName } from '../../../shared/settings/table.ts';
 import { basic } from '../../http/fake-deps.ts';
-import { answersPing, eventually, secretsOf, type TestStack } from './embedded.ts';
-import { manageAlone } from './managed.ts';
+import type { TestStack } from './embedded.ts';
+import { managed } from './managed.ts';
 
 const VACUUM = '/api/ops/database/vacuum';
 
-export function vacuumBehaviours(beside: () => TestStack) {
-  async function answerTo(env: Record<string, string>, init: RequestInit = {}): Promise<unknown> {
-    const { database, state_database: DATABASE_URL, ldap, webadmin } = beside().file();
-    const { AUDIT_KEY = '', LDAP_BIND_PASSWORD = '' } = secretsOf(beside());
-    const directory = { LDAP_URL: ldap.url, LDAP_BASE_DN: ldap.base_dn, LDAP_BIND_PASSWORD };
-    const headers = { authorization: basic('webadmin', webadmin.password), 'content-type': 'application/json' };
-    let body: unknown;
-    await manageAlone({ DATABASE_URL, CORE_DATABASE_URL: database, AUDIT_KEY, ...directory, ...env }, async (port) => {
-      await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
-      body = await (await fetch(`http://127.0.0.1:${port}${VACUUM}`, { headers, ...init })).json();
-    });
-    return body;
+/** `beside`: the running stack and the settings of a process beside it. */
+export function vacuumBehaviours(beside: () => { stack: TestStack; env: Record<string, string> }) {
+  async function answerTo(more: Record<string, string>, init: RequestInit = {}): Promise<unknown> {
+    const { stack, env } = beside();
+    const headers = {
+      authorization: basic('webadmin', stack.file().webadmin.password),
+      'content-type': 'application/json',
+    };
+    return (
+      await fetch(`http://127.0.0.1:${await managed({ ...env, ...more })}${VACUUM}`, { headers, ...init })
+    ).json();
   }
+
+  /** Both at once, since each changes an answer of its own. */
+  const set = (): Record<string, string> => {
+    const { stack } = beside();
+    return { CORE_DATABASE_OWNER_URL: stack.file().database, CORE_DATABASE_DIR: join(stack.data, 'pgdata') };
+  };
 
   return {
     CORE_DATABASE_OWNER_URL: async () => {
@@ -30,13 +35,12 @@ export function vacuumBehaviours(beside: () => TestStack) {
       const order = (env: Record<string, string>) => answerTo(env, { method: 'POST', body: unknown });
       const detail = expect.stringMatching(/CORE_DATABASE_OWNER_URL is not set/) as unknown;
       expect(await order({})).toMatchObject({ code: 'not_supported', detail });
-      expect(await order({ CORE_DATABASE_OWNER_URL: beside().file().database })).toMatchObject({ code: 'invalid' });
+      expect(await order(set())).toMatchObject({ code: 'invalid' });
     },
     CORE_DATABASE_DIR: async () => {
       const reason = expect.stringMatching(/CORE_DATABASE_DIR is not set/) as unknown;
       expect(await answerTo({})).toMatchObject({ enough_disk: null, reason });
-      const CORE_DATABASE_DIR = join(beside().data, 'pgdata');
-      expect(await answerTo({ CORE_DATABASE_DIR })).toMatchObject({ enough_disk: true });
+      expect(await answerTo(set())).toMatchObject({ enough_disk: true });
     },
   } satisfies Partial<Record<SettingName, () => Promise<void>>>;
 }
