@@ -191,6 +191,8 @@ export interface Subscription {
   framing: 'xml' | 'protobuf';
   /** Reads its newest report; undefined when that says no place. Absent before the first one. */
   position?: () => ReportedPosition | undefined;
+  /** Name of the node that it is connected to; absent for this one. */
+  node?: string;
 }
 
 /** Where a client says it is. */

@@ -205,12 +205,22 @@ export class Audiences<T> {
   readonly #byPlace = new Map<number, Set<T>>();
   readonly #placesOf = new Map<T, readonly number[]>();
   readonly #held = new Map<string, Held<T>>();
+  readonly #onInterest: (place: number, isWanted: boolean) => void;
+
+  /** `onInterest` is told when a place gets its first member, and when the last one leaves. */
+  constructor(onInterest: (place: number, isWanted: boolean) => void = () => undefined) {
+    this.#onInterest = onInterest;
+  }
 
   /** Takes in a member, or its new places. */
   place(member: T, receivesFrom: readonly number[]): void {
     this.leave(member);
     this.#placesOf.set(member, receivesFrom);
-    for (const each of receivesFrom) this.#byPlace.set(each, (this.#byPlace.get(each) ?? new Set()).add(member));
+    for (const each of receivesFrom) {
+      const members = this.#byPlace.get(each);
+      if (members === undefined) this.#onInterest(each, true);
+      this.#byPlace.set(each, (members ?? new Set()).add(member));
+    }
     const received = new Set(receivesFrom);
     for (const audience of this.#held.values())
       if (audience.places.some((each) => received.has(each))) this.#enter(audience, member);
@@ -220,7 +230,9 @@ export class Audiences<T> {
     for (const each of this.#placesOf.get(member) ?? []) {
       const members = this.#byPlace.get(each);
       members?.delete(member);
-      if (members?.size === 0) this.#byPlace.delete(each);
+      if (members?.size !== 0) continue;
+      this.#byPlace.delete(each);
+      this.#onInterest(each, false);
     }
     if (this.#placesOf.delete(member)) for (const audience of this.#held.values()) this.#exit(audience, member);
   }

@@ -2,16 +2,9 @@
 // is full or a mission is being looked up.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import {
-  type Archive,
-  type CotEvent,
-  type FrameReader,
-  type Stamp,
-  type StreamArrival,
-  StreamFault,
-} from '../model/stream.ts';
+import { type Archive, type CotEvent, type Stamp, type StreamArrival, StreamFault } from '../model/stream.ts';
 import { type Audiences, type Client, placesOf } from './client.ts';
-import type { HalfEvents, Holder } from './half-events.ts';
+import type { Framing, HalfEvents, Holder } from './framings.ts';
 import type { Outboxes } from './outboxes.ts';
 import type { Injectors } from './injectors.ts';
 import type { Request, Router } from './router.ts';
@@ -51,12 +44,6 @@ export function isProtocolRequest(type: string): boolean {
 /** Of the protobuf framing that a client asks for. */
 export function requestedVersion(event: CotEvent): string | undefined {
   return event.detail('TakControl')?.child('TakRequest')?.attribute('version');
-}
-
-export interface Framing {
-  reader: FrameReader;
-  /** Undefined for what is no event. */
-  read: (frame: Buffer) => CotEvent | undefined;
 }
 
 export interface ReadCounts {

@@ -13,7 +13,8 @@ import type {
   Stamp,
   StreamDevice,
 } from '../model/stream.ts';
-import { type Client, KeptEvent, type Redeliver, type View } from './client.ts';
+import { type Client, KeptEvent, placesOf, type Redeliver, type View } from './client.ts';
+import { meet, type OtherNodes } from './other-nodes.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import { disconnected } from './server-events.ts';
 
@@ -23,6 +24,8 @@ export interface ClientPresenceOptions {
   log: PresenceLog;
   redeliver: Redeliver;
   serverEvent: (event: ServerEvent) => Outgoing;
+  /** Undefined while there is one node. */
+  others: OtherNodes | undefined;
   now: () => Date;
 }
 
@@ -45,23 +48,29 @@ export class ClientPresence {
     this.#options = options;
   }
 
-  /** Takes a position report in. What is not `forAll` is no report for those who come later. */
+  /**
+   * Takes a position report in, and says whether it is kept for those who come later: what is not
+   * `forAll` is not.
+   */
   /** A relay reports others too: only what is of the uid that the connection is bound to counts. */
-  saw(event: CotEvent, from: Client, delivery: Delivery, stamp: Stamp, forAll: boolean): void {
+  saw(event: CotEvent, from: Client, delivery: Delivery, stamp: Stamp, forAll: boolean): boolean {
     const contact = event.detail('contact');
-    if (contact === undefined) return;
+    if (contact === undefined) return false;
     const { shown } = from;
-    if (shown !== undefined && shown.uid !== event.uid) return;
+    if (shown !== undefined && shown.uid !== event.uid) return false;
     if (shown === undefined || shown.contact === undefined || !contact.hasBytes(shown.contact)) {
       const callsign = text(contact, 'callsign');
-      if (callsign === '' || contact.attribute('endpoint') === undefined) return;
-      if (shown === undefined && event.uid.length > MAX_CHARACTERS) return;
+      if (callsign === '' || contact.attribute('endpoint') === undefined) return false;
+      if (shown === undefined && event.uid.length > MAX_CHARACTERS) return false;
       if (shown === undefined) this.#bind(event, from, callsign);
       else this.#rename(shown, from, callsign);
       if (from.shown !== undefined) from.shown.contact = small(contact);
+      this.#options.others?.changed(from);
     }
-    if (shown !== undefined) this.#follow(shown, event);
-    if (forAll && from.shown?.latest.keep(delivery, stamp) === true) this.#settleSoon(from.shown.latest);
+    if (shown !== undefined) this.#follow(shown, event, from);
+    if (!forAll || from.shown?.latest.keep(delivery, stamp) !== true) return false;
+    this.#settleSoon(from.shown.latest);
+    return true;
   }
 
   /** The newest reports of all that it can hear, or of those. */
@@ -71,6 +80,12 @@ export class ClientPresence {
       if (other === client || latest === undefined || !latest.isKept) continue;
       if (other.audience.has(client)) this.#options.outboxes.send(latest, [client]);
     }
+  }
+
+  /** The same of the other nodes. `heardBefore` are places that it received from already. */
+  replayElsewhereTo(client: Client, heardBefore?: readonly number[]): void {
+    for (const latest of this.#options.others?.reportsFor(client, heardBefore) ?? [])
+      this.#options.outboxes.send(latest, [client]);
   }
 
   /** After it was taken off the roster; its audience still stands. */
@@ -83,11 +98,18 @@ export class ClientPresence {
     if (shown === undefined) return;
     const others = this.#options.roster.ofUid(shown.uid);
     const own = others.filter(({ username }) => username === client.username);
-    if (own.length === 0) {
-      const notices = client.audience.members.filter((member) => !others.some(({ audience }) => audience.has(member)));
+    const elsewhere = this.#options.others?.ofUid(shown.uid) ?? [];
+    const ownElsewhere = elsewhere.filter(({ username }) => username === client.username);
+    if (own.length + ownElsewhere.length === 0) {
+      const notices = client.audience.members.filter(
+        (member) =>
+          !others.some(({ audience }) => audience.has(member)) &&
+          !elsewhere.some(({ sendsTo }) => meet(sendsTo, placesOf(member.memberships, 'OUT'))),
+      );
       this.#options.outboxes.send(this.#options.serverEvent(disconnected(shown.uid, shown.type)), notices, client);
     }
-    if (!own.some((other) => other.shown !== undefined && isSame(other.shown.logged, shown.logged)))
+    const logged = [...own.map((other) => other.shown?.logged), ...ownElsewhere.map((other) => other.logged)];
+    if (!logged.some((each) => each !== undefined && isSame(each, shown.logged)))
       this.#options.log.went(shown.logged, this.#options.now());
   }
 
@@ -131,14 +153,18 @@ export class ClientPresence {
     this.#options.roster.bind(from);
   }
 
-  #follow(shown: View, event: CotEvent): void {
-    shown.type = short(event.type);
+  #follow(shown: View, event: CotEvent, from: Client): void {
+    if (shown.type !== event.type) {
+      shown.type = short(event.type);
+      this.#options.others?.changed(from);
+    }
     const group = event.detail('__group');
     if (group === undefined ? shown.team + shown.role === '' : shown.group !== undefined && group.hasBytes(shown.group))
       return;
     shown.team = text(group, 'name');
     shown.role = text(group, 'role');
     shown.group = small(group);
+    this.#options.others?.changed(from);
   }
 }
 

@@ -8,6 +8,7 @@ import { nameKey } from '@holdfast/kit/names';
 import type { ClientCertificate } from '../model/parts.ts';
 import type { PlacedMembership, ServerEvent, StreamGroups } from '../model/stream.ts';
 import { type Audiences, type Client, placesOf } from './client.ts';
+import type { OtherNodes } from './other-nodes.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import type { ClientPresence, Roster } from './presence.ts';
 import { groupsChanged } from './server-events.ts';
@@ -19,6 +20,8 @@ export interface RegroupingOptions {
   presence: ClientPresence;
   outboxes: Outboxes;
   serverEvent: (event: ServerEvent) => Outgoing;
+  /** Undefined while there is one node. */
+  others: OtherNodes | undefined;
   everyMs: number;
   steadyMs: () => number;
 }
@@ -89,19 +92,25 @@ export class Regrouping {
   #change(client: Client, found: readonly PlacedMembership[], knowsAlready: boolean): void {
     const heardBefore = new Set([...this.#options.roster.all].filter((other) => other.audience.has(client)));
     const before = client.audience;
+    const receivedBefore = placesOf(client.memberships, 'OUT');
+    const sentBefore = before.places;
     const hearersBefore = new Set(before.members);
     client.memberships = found;
     client.audience = this.#options.audiences.hold(placesOf(found, 'IN'));
     this.#options.audiences.place(client, placesOf(found, 'OUT'));
     this.#options.audiences.release(before);
+    this.#options.others?.changed(client);
 
     if (!knowsAlready) this.#options.outboxes.send(this.#options.serverEvent(groupsChanged()), [client]);
     this.#options.presence.replayTo(
       client,
       [...this.#options.roster.all].filter((other) => !heardBefore.has(other)),
     );
+    this.#options.presence.replayElsewhereTo(client, receivedBefore);
     const latest = client.shown?.latest;
     if (latest?.isKept !== true) return;
+    const added = client.audience.places.filter((place) => !sentBefore.includes(place));
+    if (added.length > 0) this.#options.others?.toPlaces(latest, added, { sender: client, isReport: true });
     const hearers = client.audience.members.filter((other) => !hearersBefore.has(other));
     this.#options.outboxes.send(latest, hearers, client);
   }

@@ -5,9 +5,6 @@ import type { Log } from '@holdfast/kit/log';
 import { nameKey } from '@holdfast/kit/names';
 import type {
   Archive,
-  ArchivedEvent,
-  ChatFields,
-  CotElement,
   CotEvent,
   Delivery,
   MissionPost,
@@ -16,111 +13,17 @@ import type {
   Stamp,
   StreamDevice,
 } from '../model/stream.ts';
-import { insideOf } from '../model/wire-text.ts';
 import { type Audiences, type Client, KeptEvent, type Redeliver } from './client.ts';
 import { type Destinations, destinationsOf, type DeviceDestination } from './destinations.ts';
+import { archivedEvent, chatFieldsOf, isChat, isMessage, missionPost, undelivered } from './event-parts.ts';
 import { geoFilterOf, isHidden } from './geo-filter.ts';
+import { meet, type OtherNodes, type RemoteClient, remoteHearing, type SentTo } from './other-nodes.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import type { ClientPresence, Roster } from './presence.ts';
 import type { Repeater } from './repeater.ts';
 
-/** Types that begin so are chat. */
-const CHAT = 'b-t-f';
-const UNDELIVERED = 'b-t-f-s';
 /** Types that begin so are alarms. */
 const ALARM = 'b-a-';
-/** Rows that one message may make. */
-const MAX_RECIPIENTS = 256;
-const STALE_MS = 60_000;
-const UID_ATTRIBUTE = /^uid[1-9]\d{0,3}$/;
-
-export function isChat(type: string): boolean {
-  return type.startsWith(CHAT);
-}
-
-/** Somebody wrote it; the others say that it was delivered or read. */
-export function isMessage(type: string): boolean {
-  return type === CHAT;
-}
-
-/**
- * Undefined when it is not to be stored: it has no destination, neither in `<marti>` nor in its
- * `chatgrp`, or missions only. "All Chat Rooms" is a destination in `chatgrp`.
- */
-export function chatFieldsOf(event: CotEvent, destinations: Destinations): ChatFields | undefined {
-  const chat = event.detail('__chat');
-  const uids = recipients(chat?.child('chatgrp') ?? event.detail('chatgrp'));
-  const { broadcast, explicit, devices, groups } = destinations;
-  if (explicit ? !broadcast && devices.length + groups.length === 0 : uids.length === 0) return undefined;
-  const named = devices.flatMap(({ uid }) => uid ?? []).slice(0, MAX_RECIPIENTS);
-  const destUids = uids.length > 0 ? uids : named;
-  return {
-    senderCallsign: chat?.attribute('senderCallsign') ?? null,
-    destCallsign: devices.find(({ callsign }) => callsign !== undefined)?.callsign ?? null,
-    destUids: destUids.length > 0 ? destUids : [null],
-    content: event.detail('remarks')?.text() ?? null,
-    room: chat?.attribute('chatroom') ?? chat?.attribute('id') ?? null,
-  };
-}
-
-/** `uid0` is the sender. */
-function recipients(group: CotElement | undefined): string[] {
-  const uids = (group?.attributes() ?? []).filter(([name, value]) => UID_ATTRIBUTE.test(name) && value !== '');
-  return [...new Set(uids.map(([, value]) => value))].slice(0, MAX_RECIPIENTS);
-}
-
-/** The message as its sender gets it back. `detail` is the whole element. */
-export function undelivered(event: CotEvent, detail: string): ServerEvent {
-  const { uid, how, point } = event;
-  return { uid, type: UNDELIVERED, how, staleMs: STALE_MS, detail: insideOf(detail), point };
-}
-
-/** What a mission shows of an event. */
-export function missionPost(event: CotEvent): MissionPost {
-  const { uid, type, point } = event;
-  return {
-    uid,
-    type,
-    callsign: event.detail('contact')?.attribute('callsign'),
-    iconsetPath: event.detail('usericon')?.attribute('iconsetpath'),
-    color: event.detail('color')?.attribute('argb'),
-    point,
-  };
-}
-
-/**
- * What the archive gets of an event: its texts, as it was delivered. `places` ascending; `chat`
- * only of chat.
- */
-export function archivedEvent(
-  event: CotEvent,
-  delivery: Delivery,
-  stamp: Stamp,
-  received: { sender: string; atMs: number; places: readonly number[]; chat: ChatFields | undefined },
-): ArchivedEvent {
-  const { uid, type, how, access, qos, opex, caveat, releaseableTo, start, stale, point } = event;
-  const { sender, atMs, places, chat } = received;
-  return {
-    sender,
-    uid,
-    type,
-    how,
-    access,
-    qos,
-    opex,
-    caveat,
-    releaseableTo,
-    time: stamp.time,
-    start,
-    stale,
-    point,
-    detail: delivery.detail(),
-    receivedAtMs: atMs,
-    places,
-    ...(chat === undefined ? {} : { chat }),
-  };
-}
-
 export interface Request {
   /** Never rejects. */
   done: Promise<void>;
@@ -139,6 +42,8 @@ export interface RouterOptions {
   redeliver: Redeliver;
   serverEvent: (event: ServerEvent) => Outgoing;
   repeater: Pick<Repeater, 'saw'>;
+  /** Undefined while there is one node. */
+  others: OtherNodes | undefined;
   log: Log;
 }
 
@@ -174,8 +79,8 @@ export class Router {
   route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Request | undefined {
     const destinations = destinationsOf(event);
     const delivery = this.#options.deliveryOf(event, stamp);
-    this.#options.presence.saw(event, from, delivery, stamp, destinations.broadcast);
-    const { reached, isMissing } = this.#deliver(event, delivery, from, destinations);
+    const isReport = this.#options.presence.saw(event, from, delivery, stamp, destinations.broadcast);
+    const { reached, isMissing } = this.#deliver(event, delivery, destinations, { sender: from, isReport });
     this.#store(event, delivery, stamp, atMs, from, destinations);
     if (event.type.startsWith(ALARM))
       this.#options.repeater.saw(event, delivery, from.username, this.#placesFor(from, destinations));
@@ -205,24 +110,54 @@ export class Router {
   }
 
   /** To devices that it names whatever their filter. */
-  #deliver(event: CotEvent, outgoing: Outgoing, from: Client, destinations: Destinations): Reached {
+  #deliver(
+    event: CotEvent,
+    outgoing: Outgoing,
+    destinations: Destinations,
+    sent: SentTo & { sender: Client },
+  ): Reached {
     const { broadcast, devices, groups } = destinations;
+    const { others } = this.#options;
+    const from = sent.sender;
+    const isElsewhere = (device: DeviceDestination): boolean => this.#elsewhere(device, from).length > 0;
     if (broadcast) {
       this.#options.outboxes.send(outgoing, this.#hearing(event, from.audience.members), from);
-      return { reached: undefined, isMissing: devices.some((device) => this.#reachable(device, from).length === 0) };
+      others?.toPlaces(outgoing, from.audience.places, sent);
+      const isMissing = devices.some((device) => this.#reachable(device, from).length === 0 && !isElsewhere(device));
+      return { reached: undefined, isMissing };
     }
     const reached = new Set<Client>();
     let isMissing = false;
     for (const device of devices) {
       const found = this.#reachable(device, from);
-      if (found.length === 0) isMissing = true;
+      if (found.length === 0 && !isElsewhere(device)) isMissing = true;
       for (const client of found) reached.add(client);
     }
+    if (others !== undefined) this.#deliverElsewhere(others, outgoing, from, destinations);
     for (const group of groups)
       for (const place of placesInto(group, from))
         for (const member of this.#options.audiences.among([place])) if (!hides(member, event)) reached.add(member);
     this.#options.outboxes.send(outgoing, [...reached], from);
     return { reached, isMissing };
+  }
+
+  /** To each client once: whoever is named and in one of the groups gets it by the group. */
+  #deliverElsewhere(others: OtherNodes, outgoing: Outgoing, from: Client, { devices, groups }: Destinations): void {
+    const places = [...new Set(groups.flatMap((group) => placesInto(group, from)))];
+    if (places.length > 0) others.toPlaces(outgoing, places, { sender: from });
+    const named = new Set(devices.flatMap((device) => this.#elsewhere(device, from)));
+    const rest = [...named].filter(({ receivesFrom }) => !meet(receivesFrom, places));
+    if (rest.length > 0) others.toClients(outgoing, rest, from.audience.places);
+  }
+
+  /** As `#reachable`, on the other nodes. */
+  #elsewhere({ uid, callsign }: DeviceDestination, from: Client): readonly RemoteClient[] {
+    const { others } = this.#options;
+    if (others === undefined) return [];
+    const byUid = uid === undefined ? [] : remoteHearing(others.ofUid(uid), from.audience.places);
+    return byUid.length > 0 || callsign === undefined
+      ? byUid
+      : remoteHearing(others.ofCallsign(callsign), from.audience.places);
   }
 
   /** Whoever goes by that uid, else by that callsign, among those that hear the sender. */
@@ -301,15 +236,21 @@ export class Router {
     reached: ReadonlySet<Client> | undefined,
   ): Promise<void> {
     const sender = { username: from.username, clientUid: from.shown?.uid ?? '', places: from.audience.places };
+    const { others } = this.#options;
     const more = new Set<Client>();
+    const elsewhere = new Set<RemoteClient>();
     for (const mission of destinations.missions)
       for (const device of await this.#posted(() => this.#options.missions.post(mission, post, sender))) {
         // As it is now: the sender may have gone meanwhile, and its audience with it.
         const hearing = this.#options.audiences.among(sender.places);
         const found = this.#options.roster.ofDevice(device, (client) => client !== from && hearing.has(client));
         if (found !== undefined && reached?.has(found) === false) more.add(found);
+        if (reached !== undefined)
+          for (const client of remoteHearing(others?.ofDevice(device) ?? [], sender.places)) elsewhere.add(client);
       }
-    if (kept.isKept) this.#options.outboxes.send(kept, [...more], from);
+    if (!kept.isKept) return;
+    this.#options.outboxes.send(kept, [...more], from);
+    if (elsewhere.size > 0) others?.toClients(kept, [...elsewhere], sender.places);
   }
 
   /**

@@ -2,26 +2,22 @@
 
 import { codeOf, messageOf } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
-import { SECOND_MS } from '@holdfast/kit/time';
 import type { Subscription } from '../model/parts.ts';
-import {
-  type CoreStream,
-  type CotEvent,
-  type Delivery,
-  type PlacedMembership,
-  type ServerEvent,
-  type Stamp,
-  type StreamArrival,
-  type StreamCounts,
-  type StreamDevice,
-  StreamFault,
-  type StreamLimits,
-  type StreamOptions,
+import type {
+  CoreStream,
+  PlacedMembership,
+  ServerEvent,
+  StreamArrival,
+  StreamCounts,
+  StreamDevice,
+  StreamLimits,
+  StreamOptions,
 } from '../model/stream.ts';
-import { Audiences, type Client, placesOf, type Redeliver, subscriptionOf } from './client.ts';
-import { Connection, type ConnectionParts, type Framing, type ReadCounts } from './connection.ts';
-import { HalfEvents } from './half-events.ts';
+import { Audiences, type Client, placesOf, subscriptionOf } from './client.ts';
+import { Connection, type ConnectionParts, type ReadCounts } from './connection.ts';
+import { framings, HalfEvents, stamps } from './framings.ts';
 import { Injectors } from './injectors.ts';
+import { type OtherNodes, Relay } from './other-nodes.ts';
 import { Outboxes, type Outgoing } from './outboxes.ts';
 import { ClientPresence, Roster } from './presence.ts';
 import { CLOSED, Memberships, Regrouping } from './regrouping.ts';
@@ -29,63 +25,6 @@ import { Repeater } from './repeater.ts';
 import { Router } from './router.ts';
 import { ServerEvents } from './server-events.ts';
 import { StreamEvents } from './stream-events.ts';
-import { ProtobufFrames, XmlFrames } from './wire/frames.ts';
-import { decodeEvent } from './wire/protobuf-decode.ts';
-import { readEvent } from './wire/xml-event.ts';
-import { deliveryOf } from './wire/xml-write-event.ts';
-
-/**
- * The two framings as the stream uses them, and events that are read again to be written in the
- * other form.
- */
-export interface Framings {
-  xml: () => Framing;
-  protobuf: () => Framing;
-  deliveryOf: (event: CotEvent, stamp: Stamp) => Delivery;
-  redeliver: Redeliver;
-}
-
-const EVENT_START = '<event';
-
-export function framings(maxEventBytes: number): Framings {
-  return {
-    xml: () => ({ reader: new XmlFrames(maxEventBytes), read: readEvent }),
-    protobuf: () => ({ reader: new ProtobufFrames(maxEventBytes), read: decodeEvent }),
-    deliveryOf,
-
-    /**
-     * Rule `limitsCountForWhatComes`: what the server has added may bring an event beyond them;
-     * then it stays XML.
-     */
-    redeliver(xml, stamp) {
-      try {
-        const event = readEvent(xml.subarray(xml.indexOf(EVENT_START)));
-        return event && deliveryOf(event, stamp);
-      } catch (error) {
-        if (error instanceof StreamFault) return undefined;
-        throw error;
-      }
-    },
-  };
-}
-
-/**
- * The time and the flow tag that the server writes over events: one object for a whole second.
- * `atMs` since 1970.
- */
-export function stamps(nodeId: string): (atMs: number) => Stamp {
-  const tag = `TAK-Server-${nodeId}`;
-  let second = Number.NaN;
-  let stamp: Stamp = { time: '', tag };
-  return (atMs) => {
-    const at = Math.floor(atMs / SECOND_MS);
-    if (at !== second) {
-      second = at;
-      stamp = { time: new Date(at * SECOND_MS).toISOString().replace('.000Z', 'Z'), tag };
-    }
-    return stamp;
-  };
-}
 
 const LIMITS: StreamLimits = {
   maxEventBytes: 8 * 1024 * 1024,
@@ -110,10 +49,13 @@ export class Stream implements CoreStream {
   readonly #connections = new Map<Client, Connection>();
   /** Their groups are not known yet; `isOld`: they have changed since they were asked for. */
   readonly #arriving = new Map<StreamArrival, { key: string; isOld: boolean }>();
-  #lastNumber = 0;
+  #lastNumber;
   #closing = false;
   readonly #roster = new Roster();
-  readonly #audiences = new Audiences<Client>();
+  readonly #others: OtherNodes | undefined;
+  /** What the other nodes send; undefined while there is one node. */
+  readonly relay: Relay | undefined;
+  readonly #audiences;
   readonly #outboxes;
   readonly #events;
   readonly #memberships;
@@ -126,10 +68,14 @@ export class Stream implements CoreStream {
   readonly injectors = new Injectors();
   readonly repeater: Repeater;
 
-  constructor(options: StreamOptions) {
+  /** Without `others` this is the only node. */
+  constructor(options: StreamOptions, others?: OtherNodes) {
     const steadyMs = (): number => performance.now();
     const serverEvent = (event: ServerEvent): Outgoing => this.#server.of(event);
     this.#options = options;
+    this.#others = others;
+    this.#lastNumber = others?.firstNumber ?? 0;
+    this.#audiences = new Audiences<Client>(others && ((place, isWanted) => others.interest(place, isWanted)));
     this.#limits = { ...LIMITS, ...options.limits };
     this.#outboxes = new Outboxes(
       { ...this.#limits, maxWaitingTogetherBytes: MAX_WAITING_TOGETHER_BYTES },
@@ -147,6 +93,7 @@ export class Stream implements CoreStream {
       log: options.presence,
       redeliver,
       serverEvent,
+      others,
       now: options.now,
     });
     this.repeater = new Repeater({ send: (places, event) => this.toPlaces(places, event), now: options.now });
@@ -161,6 +108,7 @@ export class Stream implements CoreStream {
       redeliver,
       serverEvent,
       repeater: this.repeater,
+      others,
       log: options.log,
     };
     this.#router = new Router(routing);
@@ -181,15 +129,12 @@ export class Stream implements CoreStream {
       now: options.now,
     };
     this.#regrouping = new Regrouping({
+      ...routing,
       memberships: this.#memberships,
-      roster: this.#roster,
-      audiences: this.#audiences,
-      presence: this.#presence,
-      outboxes: this.#outboxes,
-      serverEvent,
       everyMs: this.#limits.regroupEveryMs,
       steadyMs,
     });
+    this.relay = others && new Relay({ ...routing, others });
     options.archive.onRoom(() => {
       const waiting = [...this.#parts.resting];
       this.#parts.resting.clear();
@@ -224,32 +169,36 @@ export class Stream implements CoreStream {
   }
 
   list(): Subscription[] {
-    return [...this.#roster.all].map(subscriptionOf);
+    return [...[...this.#roster.all].map(subscriptionOf), ...(this.#others?.subscriptions() ?? [])];
   }
 
   end(uid: string): boolean {
     const client = [...this.#roster.all].find(({ number }) => `tls:${number}` === uid) ?? this.#roster.ofUid(uid)[0];
     client?.end('ended by an administrator');
-    return client !== undefined;
+    return client !== undefined || this.#others?.end(uid) === true;
   }
 
   toDevices(devices: readonly StreamDevice[], event: ServerEvent): void {
-    this.#outboxes.send(this.#server.of(event), [
-      ...new Set(devices.flatMap((device) => this.#roster.ofDevice(device) ?? [])),
-    ]);
+    const outgoing = this.#server.of(event);
+    this.#outboxes.send(outgoing, [...new Set(devices.flatMap((device) => this.#roster.ofDevice(device) ?? []))]);
+    const elsewhere = devices.flatMap((device) => this.#others?.ofDevice(device) ?? []);
+    if (elsewhere.length > 0) this.#others?.toClients(outgoing, [...new Set(elsewhere)], undefined);
   }
 
   toPlaces(places: readonly number[], event: ServerEvent, except?: string): void {
     const receivers = [...this.#audiences.among(places)].filter(
       ({ shown }) => except === undefined || shown?.uid !== except,
     );
-    this.#outboxes.send(this.#server.of(event), receivers);
+    const outgoing = this.#server.of(event);
+    this.#outboxes.send(outgoing, receivers);
+    this.#others?.toPlaces(outgoing, places, { except });
   }
 
   toEverybody(event: ServerEvent): number {
     const receivers = [...this.#roster.all];
-    this.#outboxes.send(this.#server.of(event), receivers);
-    return receivers.length;
+    const outgoing = this.#server.of(event);
+    this.#outboxes.send(outgoing, receivers);
+    return receivers.length + (this.#others?.toEverybody(outgoing) ?? 0);
   }
 
   counts(): StreamCounts {
@@ -316,7 +265,9 @@ export class Stream implements CoreStream {
     this.#audiences.place(client, placesOf(client.memberships, 'OUT'));
     arrival.socket.once('close', () => this.#leave(connection, endOf(arrival.socket)));
     this.#events.happened('connected', client);
+    this.#others?.changed(client);
     this.#presence.replayTo(client);
+    this.#presence.replayElsewhereTo(client);
     if (client.outbox.form === 'xml') this.#outboxes.send(this.#server.offer(), [client]);
     connection.open();
   }
@@ -328,6 +279,7 @@ export class Stream implements CoreStream {
     this.#router.forget(client);
     this.#roster.remove(client);
     this.#audiences.leave(client);
+    this.#others?.left(client);
     if (this.#closing) this.#presence.wentWithAll(client);
     else this.#presence.left(client);
     this.#audiences.release(client.audience);

@@ -14,6 +14,7 @@ import type {
   StreamLimits,
 } from '../model/stream.ts';
 import { LargeEvents } from '../stream/large-events.ts';
+import type { OtherNodes } from '../stream/other-nodes.ts';
 import { Stream } from '../stream/stream.ts';
 import { clientCertificate } from './fake-core-admin.ts';
 import { emptyArchive } from './fake-core-archive.ts';
@@ -78,9 +79,16 @@ export interface TestClient {
   socket: Duplex;
 }
 
-export function cotWorld(limits: Partial<StreamLimits> = {}) {
-  const people = new Map<string, string[] | 'closed'>();
-  const places = new Map<string, number>();
+export interface CotWorldParts {
+  others?: OtherNodes;
+  /** Shared by the nodes of a cluster. */
+  places?: Map<string, number>;
+  people?: Map<string, string[] | 'closed'>;
+}
+
+export function cotWorld(limits: Partial<StreamLimits> = {}, parts: CotWorldParts = {}) {
+  const people = parts.people ?? new Map<string, string[] | 'closed'>();
+  const places = parts.places ?? new Map<string, number>();
   const stored: ArchivedEvent[] = [];
   const presence: { what: 'came' | 'went'; who: Presence }[] = [];
   const posts: { destination: MissionDestination; event: MissionPost }[] = [];
@@ -103,40 +111,43 @@ export function cotWorld(limits: Partial<StreamLimits> = {}) {
   }
 
   const largeEvents = new LargeEvents({ apiUrl: 'https://cot.example.org:8443', now: () => clock.at });
-  const stream = new Stream({
-    largeEvents,
-    nodeId: NODE,
-    serverVersion: '5.7-RELEASE-0',
-    groups: {
-      async of({ commonName }) {
-        world.requested++;
-        const found = people.get(commonName) ?? ['__ANON__'];
-        await world.groupsKnown;
-        if (world.isDown) throw new AppError('unavailable', 'The directory does not answer');
-        return found === 'closed' ? found : found.flatMap(membership).map(placed);
+  const stream = new Stream(
+    {
+      largeEvents,
+      nodeId: NODE,
+      serverVersion: '5.7-RELEASE-0',
+      groups: {
+        async of({ commonName }) {
+          world.requested++;
+          const found = people.get(commonName) ?? ['__ANON__'];
+          await world.groupsKnown;
+          if (world.isDown) throw new AppError('unavailable', 'The directory does not answer');
+          return found === 'closed' ? found : found.flatMap(membership).map(placed);
+        },
+        forget: () => undefined,
       },
-      forget: () => undefined,
-    },
-    archive: {
-      ...emptyArchive(),
-      store: (event) => void stored.push(event),
-      isFullFor: () => world.isFull,
-      onRoom: (resume) => void resumes.push(resume),
-    },
-    presence: {
-      came: (who) => void presence.push({ what: 'came', who }),
-      went: (who) => void presence.push({ what: 'went', who }),
-    },
-    missions: {
-      async post(destination, event) {
-        posts.push({ destination, event });
-        return world.subscribers();
+      archive: {
+        ...emptyArchive(),
+        store: (event) => void stored.push(event),
+        isFullFor: () => world.isFull,
+        onRoom: (resume) => void resumes.push(resume),
       },
+      presence: {
+        came: (who) => void presence.push({ what: 'came', who }),
+        went: (who) => void presence.push({ what: 'went', who }),
+      },
+      missions: {
+        async post(destination, event) {
+          posts.push({ destination, event });
+          return world.subscribers();
+        },
+      },
+      log,
+      now: () => clock.at,
+      limits,
     },
-    log,
-    now: () => clock.at,
-    limits,
-  });
+    parts.others,
+  );
 
   /** A connection of that person. */
   async function join(username: string): Promise<TestClient> {

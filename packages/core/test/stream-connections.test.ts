@@ -4,7 +4,7 @@
 import type { Duplex } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { HalfEvents } from '../stream/half-events.ts';
+import { HalfEvents } from '../stream/framings.ts';
 import { Memberships } from '../stream/regrouping.ts';
 import { clientCertificate } from './fake-core-admin.ts';
 import { cot, cotWorld, marti, sa, settled } from './fake-cot-stream.ts';

@@ -1,0 +1,266 @@
+// Connects the stream of this node with the other nodes: events, clients, and the newest reports of
+// those whom somebody here hears.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import { z } from 'zod';
+import type { Subscription } from '../model/parts.ts';
+import type { Presence, Stamp, StreamDevice } from '../model/stream.ts';
+import { type Client, placesOf, type Redeliver } from '../stream/client.ts';
+import {
+  type LocalClients,
+  meet,
+  type OtherNodes,
+  type RelayedEvent,
+  type RemoteClient,
+  type SentTo,
+} from '../stream/other-nodes.ts';
+import type { Outgoing } from '../stream/outboxes.ts';
+import type { Bus } from './bus.ts';
+import { type Batch, decodeMessage, type MeshEvent, Parts } from './messages.ts';
+import { Peers } from './peers.ts';
+import { Relayed } from './relayed.ts';
+import { RemoteClients } from './remote-clients.ts';
+import { Sender } from './sender.ts';
+import { subjects } from './subjects.ts';
+
+export interface MeshOptions {
+  /** `core`, `core-2`: unique in the cluster. */
+  node: string;
+  /** From 0: the numbers of clients tell the nodes apart. */
+  index: number;
+  bus: Bus;
+  redeliver: Redeliver;
+  /** `atMs` since 1970. */
+  stampAt: (atMs: number) => Stamp;
+  /** A node was lost with clients on it; called on one of the remaining nodes. */
+  wentWithNode: (who: Presence) => void;
+  log: Log;
+  now: () => Date;
+  steadyMs: () => number;
+}
+
+const NUMBERS_PER_NODE = 1_000_000_000;
+const questionSchema = z.object({ node: z.string(), places: z.array(z.int()) });
+const SUBSCRIPTION = /^tls:(\d+)$/;
+
+export class Mesh implements OtherNodes {
+  readonly #options: MeshOptions;
+  readonly #clients = new RemoteClients();
+  readonly #sender: Sender;
+  readonly peers: Peers;
+  #local: LocalClients | undefined;
+  readonly #wanted = new Set<number>();
+  readonly #subscribed = new Map<number, () => void>();
+  #isInterestChanged = false;
+  /** Of each node: the number of its last message, and what came of a large event. */
+  readonly #heard = new Map<string, { run: string; sequence: number; parts: Parts }>();
+
+  constructor(options: MeshOptions) {
+    this.#options = options;
+    const { node, bus, log, now } = options;
+    this.#sender = new Sender({ node, bus, log, now });
+    this.peers = new Peers({
+      ...options,
+      clients: this.#clients,
+      local: () => this.#local?.all() ?? [],
+      left: (client) => this.#local?.leftElsewhere(client),
+      joined: (other, run) => {
+        if (this.#heard.get(other)?.run !== run) this.#heard.set(other, { run, sequence: 0, parts: new Parts() });
+        this.#askFor([...this.#wanted], subjects.node(other));
+      },
+      complete: () => this.#sender.release(),
+      schedule: () => this.#sender.schedule(),
+    });
+    this.#sender.onTurn = () => {
+      this.#followInterest();
+      this.peers.flush();
+    };
+  }
+
+  get firstNumber(): number {
+    return this.#options.index * NUMBERS_PER_NODE;
+  }
+
+  /** Begins to talk with the other nodes, for these clients. */
+  start(local: LocalClients): void {
+    this.#local = local;
+    const { bus, node } = this.#options;
+    bus.subscribe(subjects.all, (message) => this.#take(message));
+    bus.subscribe(subjects.node(node), (message) => {
+      if (message[0] === JSON_START) this.#takeQuestion(message);
+      else this.#take(message);
+    });
+    bus.subscribe(subjects.reports, (message) => this.#takeQuestion(message));
+    bus.onChange((isUp) => {
+      if (!isUp) this.#sender.hold();
+    });
+    this.peers.start();
+  }
+
+  /** To be called often: whether the bus has taken what was published. */
+  async confirm(): Promise<void> {
+    const confirm = this.#sender.confirmable();
+    await this.#options.bus.fence();
+    confirm();
+  }
+
+  toPlaces(event: Outgoing, places: readonly number[], sent: SentTo = {}): void {
+    if (places.length > 0 && this.peers.mayHear) this.#sender.toPlaces(event, places, headOf(sent));
+  }
+
+  toClients(event: Outgoing, clients: readonly RemoteClient[], places: readonly number[] | undefined): void {
+    for (const [node, found] of Map.groupBy(clients, (client) => client.node)) {
+      const numbers = found.map(({ number }) => number);
+      this.#sender.toNode(event, node, { clients: numbers, places, isAnswer: false }, headOf({}));
+    }
+  }
+
+  toEverybody(event: Outgoing): number {
+    this.#sender.toEverybody(event, headOf({}));
+    return this.#clients.size;
+  }
+
+  ofUid(uid: string): readonly RemoteClient[] {
+    return this.#clients.ofUid(uid);
+  }
+
+  ofCallsign(callsign: string): readonly RemoteClient[] {
+    return this.#clients.ofCallsign(callsign);
+  }
+
+  ofDevice(device: StreamDevice): readonly RemoteClient[] {
+    return this.#clients.ofDevice(device);
+  }
+
+  reportsFor(client: Client, heardBefore: readonly number[] = []): Iterable<Outgoing> {
+    return this.#clients.reports(placesOf(client.memberships, 'OUT'), heardBefore);
+  }
+
+  changed(client: Client): void {
+    this.peers.changed(client);
+  }
+
+  left(client: Client): void {
+    this.peers.left(client);
+  }
+
+  /** Counts at the end of the turn: a client whose groups change leaves its places first. */
+  interest(place: number, isWanted: boolean): void {
+    if (isWanted) this.#wanted.add(place);
+    else this.#wanted.delete(place);
+    this.#isInterestChanged = true;
+    this.#sender.schedule();
+  }
+
+  subscriptions(): Subscription[] {
+    return [...this.#clients.all()].map((client) => client.subscription());
+  }
+
+  end(uid: string): boolean {
+    const number = Number(SUBSCRIPTION.exec(uid)?.[1] ?? Number.NaN);
+    const client = this.#clients.get(number) ?? this.#clients.ofUid(uid).at(-1);
+    if (client !== undefined) this.peers.end(client);
+    return client !== undefined;
+  }
+
+  /** Tells the others that its clients have gone. */
+  async close(): Promise<void> {
+    this.#sender.flush();
+    this.peers.close();
+    await this.#options.bus.close();
+  }
+
+  #followInterest(): void {
+    if (!this.#isInterestChanged) return;
+    this.#isInterestChanged = false;
+    const { bus } = this.#options;
+    const added = [...this.#wanted].filter((place) => !this.#subscribed.has(place));
+    for (const place of added)
+      this.#subscribed.set(
+        place,
+        bus.subscribe(subjects.group(place), (message) => this.#take(message)),
+      );
+    for (const [place, end] of this.#subscribed)
+      if (!this.#wanted.has(place)) {
+        end();
+        this.#subscribed.delete(place);
+      }
+    this.#clients.forgetReports((place) => this.#wanted.has(place));
+    this.#askFor(added, subjects.reports);
+  }
+
+  #askFor(places: readonly number[], subject: string): void {
+    if (places.length === 0) return;
+    const question = { node: this.#options.node, places };
+    this.#options.bus.publish(subject, Buffer.from(JSON.stringify(question)));
+  }
+
+  /** Another node wants the newest reports of these groups. */
+  #takeQuestion(message: Buffer): void {
+    this.#guarded(message, () => this.#answer(message));
+  }
+
+  #answer(message: Buffer): void {
+    const read = questionSchema.parse(JSON.parse(message.toString('utf8')));
+    for (const client of this.#local?.all() ?? []) {
+      const latest = client.shown?.latest;
+      if (latest?.isKept !== true || !meet(client.audience.places, read.places)) continue;
+      const target = { places: client.audience.places, clients: undefined, isAnswer: true };
+      this.#sender.toNode(latest, read.node, target, headOf({ sender: client, isReport: true }));
+    }
+  }
+
+  /** A second copy comes when it went to several groups of this node. */
+  #take(message: Buffer): void {
+    this.#guarded(message, () => {
+      const read = decodeMessage(message);
+      const heard = this.#heard.get(read.node);
+      if (heard === undefined || read.sequence <= heard.sequence) return;
+      heard.sequence = read.sequence;
+      if (!('index' in read)) return this.#relay(read);
+      const whole = heard.parts.take(read);
+      const large = whole && decodeMessage(whole);
+      if (large !== undefined && !('index' in large)) this.#relay(large);
+    });
+  }
+
+  /** Rule `unreadableMessage`: a message that is none of ours is logged and dropped. */
+  #guarded(message: Buffer, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#options.log.error('mesh.message_unreadable', { error: messageOf(error), bytes: message.length });
+    }
+  }
+
+  #relay(batch: Batch): void {
+    const stamp = this.#options.stampAt(batch.atMs);
+    for (const event of batch.events) {
+      const relayed = new Relayed(event.xml, stamp, this.#options.redeliver);
+      if (batch.isAnswer) this.#takeAnswer(event, relayed, batch.places ?? []);
+      else if (batch.clients !== undefined) this.#local?.relayTo(relayed, batch.clients, batch.places);
+      else if (batch.places === undefined) this.#local?.relayToEverybody(relayed);
+      else {
+        const client = event.isReport ? this.#clients.get(event.sender) : undefined;
+        if (client !== undefined) client.latest = relayed.kept();
+        this.#local?.relay(relayed, batch.places, event.except);
+      }
+    }
+  }
+
+  /** Whoever hears a client whose report is known has it already. */
+  #takeAnswer(event: MeshEvent, relayed: Relayed, places: readonly number[]): void {
+    const client = this.#clients.get(event.sender);
+    if (client === undefined || client.latest !== undefined) return;
+    const kept: RelayedEvent = relayed.kept();
+    client.latest = kept;
+    this.#local?.relay(kept, places, undefined);
+  }
+}
+
+const JSON_START = 0x7b;
+
+function headOf({ sender, isReport = false, except }: SentTo): Omit<MeshEvent, 'xml'> {
+  return { sender: sender?.number ?? 0, isReport, except };
+}

@@ -1,0 +1,236 @@
+// Tells the other nodes which clients this one has, and learns theirs. Each node owns its own
+// clients: it sends all of them when a node appears, then changes, then a beat each second that
+// shows whether one was missed.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import { z } from 'zod';
+import type { Presence } from '../model/stream.ts';
+import type { Client } from '../stream/client.ts';
+import type { RemoteClient } from '../stream/other-nodes.ts';
+import type { Bus } from './bus.ts';
+import { cardOf, cardSchema, type RemoteClients } from './remote-clients.ts';
+import { subjects } from './subjects.ts';
+
+const from = { node: z.string(), run: z.string(), revision: z.int() };
+const messageSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('state'), ...from, cards: z.array(cardSchema), wantsState: z.boolean() }),
+  z.object({ kind: z.literal('change'), ...from, cards: z.array(cardSchema), left: z.array(z.number()) }),
+  z.object({ kind: z.literal('beat'), ...from, seen: z.array(z.tuple([z.number(), z.number(), z.int()])) }),
+  z.object({ kind: z.literal('bye'), ...from }),
+  z.object({ kind: z.literal('end'), ...from, number: z.number() }),
+]);
+type Message = z.infer<typeof messageSchema>;
+type Body<K extends Message['kind']> = Omit<Extract<Message, { kind: K }>, keyof typeof from | 'kind'>;
+
+export interface PeersOptions {
+  node: string;
+  bus: Bus;
+  clients: RemoteClients;
+  /** The clients of this node. */
+  local: () => Iterable<Client>;
+  /** A client of another node has left. */
+  left: (client: RemoteClient) => void;
+  /** Another node has sent all of its clients. `run` is another one after each of its starts. */
+  joined: (node: string, run: string) => void;
+  /** Every node that was there before has been heard again. */
+  complete: () => void;
+  wentWithNode: (who: Presence) => void;
+  /** `flush` is to be called at the end of this turn. */
+  schedule: () => void;
+  log: Log;
+  now: () => Date;
+  steadyMs: () => number;
+}
+
+interface Peer {
+  run: string;
+  revision: number;
+  heardMs: number;
+}
+
+const BEAT_MS = 1_000;
+const SILENT_MS = 5_000;
+const COMPLETE_WITHIN_MS = 3_000;
+/** How often the others learn when clients were heard last. */
+const SEEN_EVERY_BEATS = 10;
+
+export class Peers {
+  readonly #options: PeersOptions;
+  readonly #run = crypto.randomUUID();
+  readonly #peers = new Map<string, Peer>();
+  /** Nodes that are to be heard before what was kept goes out. */
+  readonly #expected = new Set<string>();
+  readonly #known = new Set<string>();
+  readonly #changed = new Map<number, Client>();
+  #left: number[] = [];
+  #revision = 0;
+  #beats = 0;
+  #lastBeatMs = Number.NaN;
+  #timer: NodeJS.Timeout | undefined;
+  #completing: NodeJS.Timeout | undefined;
+
+  constructor(options: PeersOptions) {
+    this.#options = options;
+  }
+
+  /** Names of the other nodes that are there. */
+  get nodes(): string[] {
+    return [...this.#peers.keys()];
+  }
+
+  /** False while this is the only node. */
+  get mayHear(): boolean {
+    return this.#peers.size > 0 || (this.#known.size > 0 && !this.#options.bus.isUp);
+  }
+
+  start(): void {
+    const { bus, node, steadyMs } = this.#options;
+    bus.subscribe(subjects.clients, (message) => this.#take(message));
+    bus.subscribe(subjects.clientsOf(node), (message) => this.#take(message));
+    bus.onChange((isUp) => {
+      if (isUp) this.#hello();
+    });
+    if (bus.isUp) this.#hello();
+    this.#lastBeatMs = steadyMs();
+    this.#timer = setInterval(() => this.beat(), BEAT_MS).unref();
+  }
+
+  changed(client: Client): void {
+    this.#changed.set(client.number, client);
+    this.#options.schedule();
+  }
+
+  left(client: Client): void {
+    this.#changed.delete(client.number);
+    this.#left.push(client.number);
+    this.#options.schedule();
+  }
+
+  /** Ends a client of another node. */
+  end({ node, number }: RemoteClient): void {
+    this.#say('end', { number }, subjects.clientsOf(node));
+  }
+
+  /** Tells the changes of the turn. */
+  flush(): void {
+    if (this.#changed.size + this.#left.length === 0) return;
+    this.#revision++;
+    this.#say('change', { cards: [...this.#changed.values()].map(cardOf), left: this.#left });
+    this.#changed.clear();
+    this.#left = [];
+  }
+
+  /** Called each second. */
+  beat(): void {
+    const { steadyMs, local } = this.#options;
+    const atMs = steadyMs();
+    const wasPaused = atMs - this.#lastBeatMs > 2 * BEAT_MS;
+    this.#lastBeatMs = atMs;
+    const isDue = ++this.#beats % SEEN_EVERY_BEATS === 0;
+    const seen = isDue ? [...local()].map((each) => [each.number, each.lastReadMs, each.processed] as const) : [];
+    this.#say('beat', { seen: seen.map(([...each]) => each) });
+    for (const [node, peer] of this.#peers)
+      if (wasPaused) peer.heardMs = atMs;
+      else if (atMs - peer.heardMs > SILENT_MS) this.#lost(node);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    clearTimeout(this.#completing);
+    this.#say('bye', {});
+  }
+
+  #hello(): void {
+    for (const node of this.#known) this.#expected.add(node);
+    this.#say('state', { cards: this.#cards(), wantsState: true });
+    clearTimeout(this.#completing);
+    if (this.#expected.size === 0) this.#options.complete();
+    else this.#completing = setTimeout(() => this.#complete(), COMPLETE_WITHIN_MS).unref();
+  }
+
+  #complete(): void {
+    clearTimeout(this.#completing);
+    this.#expected.clear();
+    if (this.#options.bus.isUp) this.#options.complete();
+  }
+
+  #cards(): ReturnType<typeof cardOf>[] {
+    return [...this.#options.local()].map(cardOf);
+  }
+
+  #say<K extends Message['kind']>(kind: K, body: Body<K>, subject: string = subjects.clients): void {
+    const { bus, node } = this.#options;
+    bus.publish(
+      subject,
+      Buffer.from(JSON.stringify({ kind, node, run: this.#run, revision: this.#revision, ...body })),
+    );
+  }
+
+  #take(bytes: Buffer): void {
+    try {
+      const message = messageSchema.parse(JSON.parse(bytes.toString('utf8')));
+      if (message.node !== this.#options.node) this.#follow(message);
+    } catch (error) {
+      this.#options.log.error('mesh.message_unreadable', { error: messageOf(error), bytes: bytes.length });
+    }
+  }
+
+  #follow(message: Message): void {
+    const { node, run, revision } = message;
+    const { clients, local, steadyMs } = this.#options;
+    if (message.kind === 'end') {
+      for (const client of local()) if (client.number === message.number) client.end('ended by an administrator');
+      return;
+    }
+    if (message.kind === 'bye') return this.#gone(node);
+    if (message.kind === 'state') return this.#takeState(message);
+    const peer = this.#peers.get(node);
+    const missed = message.kind === 'change' ? revision - 1 : revision;
+    if (peer === undefined || peer.run !== run || peer.revision !== missed) {
+      this.#say('state', { cards: this.#cards(), wantsState: true }, subjects.clientsOf(node));
+      return;
+    }
+    peer.heardMs = steadyMs();
+    peer.revision = revision;
+    if (message.kind === 'change') {
+      for (const card of message.cards) clients.put(node, card);
+      this.#remove(message.left);
+    } else for (const [number, lastReadMs, processed] of message.seen) clients.get(number)?.seen(lastReadMs, processed);
+  }
+
+  #takeState({ node, run, revision, cards, wantsState }: Extract<Message, { kind: 'state' }>): void {
+    const { clients, steadyMs, log, joined } = this.#options;
+    if (!this.#peers.has(node)) log.info('mesh.node_joined', { node, clients: cards.length });
+    this.#peers.set(node, { run, revision, heardMs: steadyMs() });
+    this.#known.add(node);
+    const numbers = new Set(cards.map(({ number }) => number));
+    const old = clients.of(node).filter(({ number }) => !numbers.has(number));
+    for (const card of cards) clients.put(node, card);
+    this.#remove(old.map(({ number }) => number));
+    if (wantsState) this.#say('state', { cards: this.#cards(), wantsState: false }, subjects.clientsOf(node));
+    joined(node, run);
+    if (this.#expected.delete(node) && this.#expected.size === 0) this.#complete();
+  }
+
+  #remove(numbers: readonly number[]): void {
+    const removed = numbers.flatMap((number) => this.#options.clients.remove(number) ?? []);
+    for (const client of removed) this.#options.left(client);
+  }
+
+  #gone(node: string): void {
+    this.#peers.delete(node);
+    this.#remove(this.#options.clients.of(node).map(({ number }) => number));
+  }
+
+  /** Its clients are written off by the first of the nodes that remain. */
+  #lost(node: string): void {
+    const { clients, wentWithNode, log } = this.#options;
+    const own = clients.of(node);
+    log.warn('mesh.node_lost', { node, clients: own.length });
+    this.#gone(node);
+    const isFirst = this.nodes.every((other) => this.#options.node < other);
+    if (!isFirst || !this.#options.bus.isUp) return;
+    for (const { logged } of own) if (logged !== undefined) wentWithNode(logged);
+  }
+}

@@ -1,0 +1,20 @@
+// Names the subjects of the bus.
+
+const PREFIX = 'holdfast.core';
+
+export const subjects = {
+  /** Events for who receives from the group at that place. */
+  group: (place: number): string => `${PREFIX}.group.${place}`,
+  /** For that node alone. */
+  node: (node: string): string => `${PREFIX}.node.${node}`,
+  /** Events for every client. */
+  all: `${PREFIX}.all`,
+  /** Which clients a node has. */
+  clients: `${PREFIX}.clients`,
+  /** The same, for that node alone. */
+  clientsOf: (node: string): string => `${PREFIX}.clients.${node}`,
+  /** Questions for the newest reports of groups. */
+  reports: `${PREFIX}.reports`,
+  /** What every node is to read again or to do. */
+  control: `${PREFIX}.control`,
+} as const;

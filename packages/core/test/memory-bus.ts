@@ -1,0 +1,80 @@
+// A bus in memory for several nodes: delivers in order, one turn later, and can be cut.
+
+import type { Bus } from '../mesh/bus.ts';
+
+interface Subscription {
+  subject: string;
+  take: (payload: Buffer) => void;
+}
+
+export class MemoryHub {
+  readonly members = new Set<MemoryBus>();
+  published = 0;
+
+  bus(): MemoryBus {
+    const bus = new MemoryBus(this);
+    this.members.add(bus);
+    return bus;
+  }
+}
+
+export class MemoryBus implements Bus {
+  readonly #hub: MemoryHub;
+  readonly #subscriptions = new Set<Subscription>();
+  readonly #listeners: ((isUp: boolean) => void)[] = [];
+  readonly #inbox: (() => void)[] = [];
+  isUp = true;
+  /** Messages that its node took in. */
+  taken = 0;
+
+  constructor(hub: MemoryHub) {
+    this.#hub = hub;
+  }
+
+  publish(subject: string, payload: Uint8Array): void {
+    if (!this.isUp) return;
+    this.#hub.published++;
+    const copy = Buffer.from(payload);
+    for (const other of this.#hub.members) if (other !== this && other.isUp) other.#arrive(subject, copy);
+  }
+
+  subscribe(subject: string, take: (payload: Buffer) => void): () => void {
+    const subscription = { subject, take };
+    this.#subscriptions.add(subscription);
+    return () => void this.#subscriptions.delete(subscription);
+  }
+
+  async fence(): Promise<void> {
+    if (!this.isUp) throw new Error('the bus is down');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  onChange(then: (isUp: boolean) => void): void {
+    this.#listeners.push(then);
+  }
+
+  /** Cuts the node off, or lets it in again. */
+  turn(isUp: boolean): void {
+    this.isUp = isUp;
+    for (const then of this.#listeners) then(isUp);
+  }
+
+  async close(): Promise<void> {
+    this.isUp = false;
+    this.#hub.members.delete(this);
+  }
+
+  #arrive(subject: string, payload: Buffer): void {
+    this.#inbox.push(() => {
+      for (const each of this.#subscriptions)
+        if (each.subject === subject) {
+          this.taken++;
+          each.take(Buffer.from(payload));
+        }
+    });
+    if (this.#inbox.length > 1) return;
+    setImmediate(() => {
+      for (const work of this.#inbox.splice(0)) if (this.isUp) work();
+    });
+  }
+}

@@ -1,0 +1,324 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { memoryLog } from '../../../test/http/fake-deps.ts';
+import { Mesh } from '../mesh/mesh.ts';
+import type { Presence } from '../model/stream.ts';
+import { framings, stamps } from '../stream/framings.ts';
+import { cot, cotWorld, marti, sa, settled } from './fake-cot-stream.ts';
+import { MemoryHub } from './memory-bus.ts';
+
+const meshes: Mesh[] = [];
+
+afterEach(async () => {
+  for (const mesh of meshes.splice(0)) await mesh.close();
+});
+
+/** Nodes with the same people and groups. */
+function cluster(count = 2) {
+  const hub = new MemoryHub();
+  const places = new Map<string, number>();
+  const people = new Map<string, string[] | 'closed'>();
+  const clock = { ms: 0 };
+  const went: Presence[] = [];
+  const nodes = Array.from({ length: count }, (_, index) => {
+    const bus = hub.bus();
+    const log = memoryLog();
+    const mesh = new Mesh({
+      node: index === 0 ? 'core' : `core-${index + 1}`,
+      index,
+      bus,
+      redeliver: framings(8 * 1024 * 1024).redeliver,
+      stampAt: stamps('node1'),
+      wentWithNode: (who) => void went.push(who),
+      log,
+      now: () => new Date('2026-11-22T05:30:00Z'),
+      steadyMs: () => clock.ms,
+    });
+    meshes.push(mesh);
+    const world = cotWorld({}, { others: mesh, places, people });
+    if (world.stream.relay === undefined) throw new Error('a node of a cluster has a relay');
+    mesh.start(world.stream.relay);
+    return Object.assign(world, { mesh, bus, meshLog: log });
+  });
+  return { hub, people, clock, went, nodes: nodes as [(typeof nodes)[0], (typeof nodes)[0], ...typeof nodes] };
+}
+
+/** All nodes send their beat, that many seconds later. */
+async function beat({ clock, nodes }: ReturnType<typeof cluster>, seconds = 1, but?: object): Promise<void> {
+  for (let n = 0; n < seconds; n++) {
+    clock.ms += 1_000;
+    for (const node of nodes) if (node !== but) node.mesh.peers.beat();
+    await settled();
+  }
+}
+
+describe('events between nodes', () => {
+  it('reach those who share a group with the sender, once, and nobody else', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops', 'Air']).set('ben', ['Ops', 'Air']).set('cyd', ['Sea']).set('dan', ['>Ops']);
+    const ada = await a.report('ada');
+    const [ben, cyd, dan] = [await b.report('ben'), await b.report('cyd'), await b.report('dan')];
+    for (const client of [ada, ben, cyd, dan]) client.forget();
+    await ada.say(cot('m1', 'b-m-p-s-m'));
+    expect(ben.names()).toEqual(['b-m-p-s-m m1']);
+    expect([...cyd.names(), ...dan.names(), ...ada.names()]).toEqual([]);
+    await dan.say(cot('m2', 'b-m-p-s-m'));
+    expect(ada.names()).toEqual(['b-m-p-s-m m2']);
+  });
+
+  it('cost a node nothing whose clients are in other groups', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']).set('cyd', ['Sea']);
+    const ada = await a.report('ada');
+    await b.report('cyd');
+    const before = b.bus.taken;
+    for (let n = 0; n < 100; n++) await ada.say(cot(`m${n}`, 'b-m-p-s-m'));
+    expect(b.bus.taken).toBe(before);
+  });
+
+  it('join in one message for each set of groups in a turn', async () => {
+    const {
+      hub,
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']).set('ben', ['Ops']);
+    const [ada, ben] = [await a.report('ada'), await b.report('ben')];
+    const before = hub.published;
+    await ada.say(...Array.from({ length: 50 }, (_, n) => cot(`m${n}`, 'b-m-p-s-m')));
+    expect(hub.published - before).toBe(1);
+    expect(ben.names()).toEqual(Array.from({ length: 50 }, (_, n) => `b-m-p-s-m m${n}`));
+  });
+
+  it('keep every byte, also beyond the size of a message', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']).set('ben', ['Ops']).set('eve', ['Ops']);
+    const [ada, eve, ben] = [await a.report('ada'), await a.report('eve'), await b.report('ben')];
+    for (const bytes of [10, 300_000, 1_500_000]) {
+      for (const client of [ben, eve]) client.forget();
+      await ada.say(cot('large', 'b-m-p-s-m', `<remarks>${'x'.repeat(bytes)}</remarks>`));
+      expect(ben.raw().length).toBeGreaterThan(bytes);
+      expect(ben.raw().equals(eve.raw())).toBe(true);
+    }
+  });
+
+  it('with a named receiver reach that device alone, by uid or callsign', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']).set('ben', ['Ops']).set('cyd', ['Ops']).set('eve', ['Sea']);
+    const ada = await a.report('ada');
+    const [ben, cyd, eve] = [await b.report('ben'), await b.report('cyd'), await b.report('eve')];
+    ben.forget();
+    await ada.say(cot('m1', 'b-t-f', marti('uid="uid-ben"')), cot('m2', 'b-t-f', marti('callsign="CYD"')));
+    expect(ben.names()).toEqual(['b-t-f m1']);
+    expect(cyd.names()).toEqual(['b-t-f m2']);
+    ada.forget();
+    await ada.say(cot('m3', 'b-t-f', marti('callsign="EVE"')));
+    expect(eve.names()).toEqual([]);
+    expect(ada.names()).toEqual(['b-t-f-s m3']);
+  });
+
+  it('to a group and a member of it reach the member once', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops', 'Air']).set('ben', ['Air']).set('cyd', ['Ops']);
+    const ada = await a.report('ada');
+    const [ben, cyd] = [await b.report('ben'), await b.report('cyd')];
+    await ada.say(cot('m1', 'b-m-p-s-m', marti('group="Air"', 'uid="uid-ben"', 'uid="uid-cyd"')));
+    expect([ben.names(), cyd.names()]).toEqual([['b-m-p-s-m m1'], ['b-m-p-s-m m1']]);
+  });
+
+  it('go to subscribers of a mission on every node', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']).set('ben', ['Ops']).set('cyd', ['Ops']);
+    const ada = await a.report('ada');
+    const [ben, cyd] = [await b.report('ben'), await b.report('cyd')];
+    ben.forget();
+    a.subscribers = async () => [{ clientUid: 'uid-ben', username: 'ben' }];
+    await ada.say(cot('m1', 'b-m-p-s-m', marti('mission="Search"')));
+    expect([ben.names(), cyd.names()]).toEqual([['b-m-p-s-m m1'], []]);
+  });
+
+  it('of the server go to groups, devices and everybody', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ben', ['Ops']).set('cyd', ['Sea']);
+    const [ben, cyd] = [await b.report('ben'), await b.report('cyd')];
+    const event = (uid: string) => ({ uid, type: 't-x-m-c', how: 'h-g-i-g-o', staleMs: 60_000, detail: '' });
+    a.stream.toPlaces([a.placeOf('Ops') ?? 0], event('one'));
+    a.stream.toPlaces([a.placeOf('Ops') ?? 0], event('two'), 'uid-ben');
+    await settled();
+    expect(ben.names()).toEqual(['t-x-m-c one']);
+    a.stream.toDevices([{ clientUid: 'uid-cyd', username: 'cyd' }], event('three'));
+    expect(a.stream.toEverybody(event('four'))).toBe(2);
+    await settled();
+    expect(cyd.names()).toEqual(['t-x-m-c three', 't-x-m-c four']);
+    expect(ben.names()).toEqual(['t-x-m-c one', 't-x-m-c four']);
+  });
+});
+
+describe('clients of other nodes', () => {
+  it('show their newest report to whoever connects later, by group', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']).set('cyd', ['Sea']).set('ben', ['Ops']).set('eve', ['Ops']);
+    const ada = await a.report('ada');
+    await a.report('cyd');
+    await ada.say(sa('uid-ada', 'ADA', { type: 'a-f-G-U-I' }));
+    const ben = await b.join('ben');
+    expect(ben.names().filter((name) => name.startsWith('a-'))).toEqual(['a-f-G-U-I uid-ada']);
+    await ada.say(sa('uid-ada', 'ADA', { type: 'a-f-G-E' }));
+    const eve = await b.join('eve');
+    expect(eve.names().filter((name) => name.startsWith('a-'))).toEqual(['a-f-G-E uid-ada']);
+  });
+
+  it('show up and vanish when groups change on either side', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']).set('ben', ['Sea']);
+    const ada = await a.report('ada');
+    const ben = await b.report('ben');
+    people.set('ben', ['Ops']);
+    await b.stream.regroup(['ben'], undefined);
+    await settled();
+    expect(ben.names().filter((name) => name.startsWith('a-'))).toEqual(['a-f-G-U-C uid-ada']);
+    expect(ada.names().filter((name) => name.startsWith('a-'))).toEqual(['a-f-G-U-C uid-ben']);
+    people.set('ben', ['Sea']);
+    await b.stream.regroup(['ben'], undefined);
+    await settled();
+    for (const client of [ada, ben]) client.forget();
+    await ada.say(cot('m1', 'b-m-p-s-m'));
+    await ben.say(cot('m2', 'b-m-p-s-m'));
+    expect([ada.names(), ben.names()]).toEqual([[], []]);
+  });
+
+  it('are said to have left, unless they came back on another node', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']).set('ben', ['Ops']);
+    const ben = await b.report('ben');
+    const first = await a.report('ada');
+    ben.forget();
+    const second = await b.report('ada');
+    await first.leave();
+    expect(ben.names().filter((name) => name.startsWith('t-x-d-d'))).toEqual([]);
+    await second.leave();
+    expect(ben.names().filter((name) => name.startsWith('t-x-d-d'))).toHaveLength(1);
+    expect(b.presence.filter(({ what, who }) => what === 'went' && who.username === 'ada')).toHaveLength(1);
+    expect(a.presence.filter(({ what }) => what === 'went')).toEqual([]);
+  });
+
+  it('are in the list of every node, with their node, and can be disconnected from there', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']).set('ben', ['Ops']);
+    await a.report('ada');
+    const ben = await b.report('ben');
+    const shown = a.stream.list().map(({ clientUid, node, username }) => [clientUid, node, username]);
+    expect(shown).toEqual([
+      ['uid-ada', undefined, 'ada'],
+      ['uid-ben', 'core-2', 'ben'],
+    ]);
+    expect(a.stream.end(a.stream.list()[1]?.subscriptionUid ?? '')).toBe(true);
+    await settled();
+    expect(ben.isOpen).toBe(false);
+    expect(a.stream.list()).toHaveLength(1);
+    expect(a.stream.end('uid-ben')).toBe(false);
+  });
+});
+
+describe('a node that fails', () => {
+  it('is written off after five seconds of silence, by one node', async () => {
+    const world = cluster(3);
+    const {
+      people,
+      went,
+      nodes: [a, b, c],
+    } = world;
+    people.set('ada', ['Ops']).set('ben', ['Ops']).set('cyd', ['Ops']);
+    await a.report('ada');
+    const [ben, cyd] = [await b.report('ben'), await c?.report('cyd')];
+    for (const client of [ben, cyd]) client?.forget();
+    a.bus.isUp = false;
+    await beat(world, 7, a);
+    expect(went.map(({ uid }) => uid)).toEqual(['uid-ada']);
+    for (const client of [ben, cyd]) expect(client?.names().map((name) => name.split(' ')[0])).toEqual(['t-x-d-d']);
+    expect(b.stream.list()).toHaveLength(2);
+  });
+
+  it('tells what was said during a cut once it is back, chat once and no old position', async () => {
+    const world = cluster();
+    const {
+      people,
+      nodes: [a, b],
+    } = world;
+    people.set('ada', ['Ops']).set('ben', ['Ops']);
+    const [ada, ben] = [await a.report('ada'), await b.report('ben')];
+    await a.mesh.confirm();
+    await ada.say(cot('m0', 'b-t-f', '<__chat/>'));
+    a.bus.turn(false);
+    await ada.say(sa('uid-ada', 'ADA', { type: 'a-f-G-E' }), cot('m1', 'b-m-p-s-m'));
+    await ben.say(cot('m2', 'b-m-p-s-m'));
+    a.bus.turn(true);
+    await settled();
+    expect(ben.names()).toEqual(['b-t-f m0', 'b-m-p-s-m m1']);
+    await ada.say(cot('m3', 'b-m-p-s-m'));
+    expect(ben.names()).toEqual(['b-t-f m0', 'b-m-p-s-m m1', 'b-m-p-s-m m3']);
+  });
+
+  it('learns from a beat that it missed something', async () => {
+    const world = cluster();
+    const {
+      people,
+      nodes: [a, b],
+    } = world;
+    people.set('ada', ['Ops']).set('ben', ['Ops']);
+    const ben = await b.report('ben');
+    b.bus.isUp = false;
+    const ada = await a.report('ada');
+    b.bus.isUp = true;
+    expect(b.stream.list()).toHaveLength(1);
+    await beat(world);
+    expect(b.stream.list().map(({ username }) => username)).toEqual(['ben', 'ada']);
+    await beat(world);
+    await ada.say(cot('m1', 'b-m-p-s-m'));
+    expect(ben.names().at(-1)).toBe('b-m-p-s-m m1');
+  });
+
+  it('passes over a message that is none of ours', async () => {
+    const {
+      hub,
+      nodes: [a],
+    } = cluster();
+    const stranger = hub.bus();
+    for (const subject of ['holdfast.core.all', 'holdfast.core.clients', 'holdfast.core.reports'])
+      stranger.publish(subject, Buffer.from('nonsense'));
+    await settled();
+    expect(a.meshLog.events.filter(({ event }) => event === 'mesh.message_unreadable')).toHaveLength(3);
+  });
+});
