@@ -11,6 +11,7 @@ import { createSecureContext, type Server as TlsListener, TLSSocket } from 'node
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
+import { HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 import type { Face } from '../http/context.ts';
 import { problemResponse } from '../http/problem.ts';
 import type { Connection, HostFetch } from '../http/request-log.ts';
@@ -121,23 +122,33 @@ export interface RunningServer {
 
 const LOOK_EVERY_MS = 60_000;
 const IDLE_LOOKED_FOR_EVERY_MS = 25;
+/** A large file over a slow link takes as long as it takes; one that stands still does not. */
+const REQUEST_WITHIN_MS = HOUR_MS;
+const STALLED_MS = 2 * MINUTE_MS;
+
+interface ServeOptions {
+  lookEveryMs?: number;
+  /** How long a request may stop in the middle of its body. */
+  stalledMs?: number;
+}
 
 /**
  * Listens on every address, or on none: a failure closes those that were open. A certificate that
- * was renewed is taken within `lookEveryMs`; default one minute.
+ * was renewed is taken within `lookEveryMs`; default one minute. A request may last an hour, and
+ * stop for `stalledMs`; default two minutes.
  */
 export async function serveApp(
   fetch: HostFetch,
   listeners: readonly Listener[],
   log: Log,
-  { lookEveryMs = LOOK_EVERY_MS }: { lookEveryMs?: number } = {},
+  { lookEveryMs = LOOK_EVERY_MS, stalledMs = STALLED_MS }: ServeOptions = {},
 ): Promise<RunningServer> {
   const servers: Server[] = [];
   const close = async (graceMs: number): Promise<void> => {
     await Promise.all(servers.map((server) => closeServer(server, graceMs)));
   };
   try {
-    for (const listener of listeners) servers.push(await openServer(fetch, listener, log, lookEveryMs));
+    for (const listener of listeners) servers.push(await openServer(fetch, listener, log, { lookEveryMs, stalledMs }));
   } catch (error) {
     await close(0);
     throw error;
@@ -145,16 +156,29 @@ export async function serveApp(
   return { close };
 }
 
-async function openServer(fetch: HostFetch, listener: Listener, log: Log, lookEveryMs: number): Promise<Server> {
+async function openServer(
+  fetch: HostFetch,
+  listener: Listener,
+  log: Log,
+  { lookEveryMs, stalledMs }: Required<ServeOptions>,
+): Promise<Server> {
   const answer = getRequestListener(
     (request, env) => fetch(request, connectionOf(env as HttpBindings, listener.face)),
     {
       errorHandler: (error) => refuseUnreadable(error, log),
     },
   );
-  const handle = (incoming: IncomingMessage, outgoing: ServerResponse): void => void answer(incoming, outgoing);
+  const handle = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+    // Only while the body has not come whole.
+    incoming.once('timeout', () => incoming.destroy());
+    void answer(incoming, outgoing);
+  };
   const secured = listener.tls && tlsOptions(listener.tls);
-  const server = secured === undefined ? createServer(handle) : createTlsServer(secured, handle);
+  const limits = { requestTimeout: REQUEST_WITHIN_MS };
+  const server =
+    secured === undefined ? createServer(limits, handle) : createTlsServer({ ...limits, ...secured }, handle);
+  // Whoever has sent all waits for us.
+  server.setTimeout(stalledMs, () => undefined);
   server.listen(listener.port, listener.address);
   await once(server, 'listening');
   if (listener.tls !== undefined && secured !== undefined && server instanceof TlsServer)

@@ -55,6 +55,42 @@ describe('a graceful end', () => {
     }));
 });
 
+describe('a request that stops in the middle', () => {
+  it('is ended, and one that waits for its answer is not', async () => {
+    const port = nextPort++;
+    const handle = async (given: Request): Promise<Response> => {
+      const { length } = await given.text();
+      await delay(1_000);
+      return new Response(`read ${length}`);
+    };
+    const server = await serveApp(handle, [{ address: '127.0.0.1', port }], memoryLog(), { stalledMs: 500 });
+    try {
+      const [moving, stopped] = await Promise.all([sent(port, 8, 8), sent(port, 8, 3)]);
+      expect(moving).toBe('read 8');
+      expect(stopped).toBe('ECONNRESET');
+    } finally {
+      await server.close(0);
+    }
+  });
+
+  /** Says that it sends so many bytes, sends the first of them one in 50 ms, and waits for the answer. */
+  async function sent(port: number, says: number, sends: number): Promise<string> {
+    const outgoing = request({ host: '127.0.0.1', port, method: 'POST', headers: { 'content-length': says } });
+    const answered = new Promise<string>((resolve) => {
+      outgoing.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
+      outgoing.once('response', (response) => {
+        let body = '';
+        response.on('data', (chunk: Buffer) => (body += chunk.toString())).once('end', () => resolve(body));
+      });
+    });
+    for (let count = 0; count < sends; count++) {
+      outgoing.write('x');
+      await delay(50);
+    }
+    return answered;
+  }
+});
+
 describe('several listeners', () => {
   it('say which face they show, whatever a header says', async () => {
     const [console, portal] = [nextPort++, nextPort++];
