@@ -7,6 +7,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   forecast: async () => (await import('./forecast.ts')).run(),
   guesses: async () => (await import('./guesses.ts')).run(),
   handshake: async () => (await import('./handshake.ts')).run(),
+  history: async () => (await import('./history.ts')).run(),
   health: async () => (await import('./health.ts')).run(),
   ldap: async () => (await import('./ldap.ts')).run(),
   live: async () => (await import('./live.ts')).run(),
