@@ -20,23 +20,28 @@ const ROWS = 'SELECT count(*)::int AS n FROM kept';
 
 let withRows: TestStack | undefined;
 
-/**
- * A stack with rows in its database that has just been started, with nothing in its logs before
- * this start; or, for tests that need neither, as the test before left it running.
- */
-async function startedWithRows({ restarted = true } = {}): Promise<TestStack> {
+/** A stack with rows in its database, as the test before left it running. */
+async function runningWithRows(): Promise<TestStack> {
   if (withRows !== undefined) {
-    if (!restarted && (await answersPing(withRows.file().api))) return withRows;
-    await stop(withRows.data);
-    rmSync(join(withRows.data, 'logs'), { recursive: true });
-    expect(await withRows.start()).toMatchObject({ code: 0 });
+    if (!(await answersPing(withRows.file().api))) expect(await withRows.start()).toMatchObject({ code: 0 });
     return withRows;
   }
   const stack = await newStack();
   expect((await stack.start()).code).toBe(0);
-  await query(stack.file().database, 'CREATE TABLE kept (n int); INSERT INTO kept SELECT generate_series(1, 500)');
+  await fill(stack);
   withRows = stack;
   return stack;
+}
+
+async function fill(stack: TestStack): Promise<void> {
+  await query(stack.file().database, 'CREATE TABLE kept (n int); INSERT INTO kept SELECT generate_series(1, 500)');
+}
+
+async function databaseAnswers(stack: TestStack): Promise<boolean> {
+  return query(stack.file().database, 'SELECT 1').then(
+    () => true,
+    () => false,
+  );
 }
 
 /** The guard of a stack: the shell that holds its lock open. */
@@ -55,74 +60,78 @@ function holds(pid: string, file: string): boolean {
   }
 }
 
+describe('a supervisor that is killed while it prepares the database', () => {
+  it('takes initdb with it, and the next start is clean', async () => {
+    const stack = await newStack();
+    const child = run('start.sh', startArguments(stack.data, stack.offset, []));
+    const outcome = outcomeOf(child);
+    await eventually('initdb writes', () => existsSync(join(stack.data, 'pgdata.new/base')), 60_000);
+    child.kill('SIGKILL');
+    await outcome;
+    expect(await stack.start()).toMatchObject({ code: 0 });
+    expect(existsSync(join(stack.data, 'pgdata.new'))).toBe(false);
+    await fill(stack);
+    withRows = stack;
+  });
+});
+
 describe('a killed process', () => {
-  it.each(['management', 'database'])(
-    '%s comes back by itself, stack.json names the new one, nothing is lost',
-    async (role) => {
-      const stack = await startedWithRows();
-      const old = stack.pid(role);
+  it('comes back after pauses that grow, and stack.json names the new one', async () => {
+    const stack = await runningWithRows();
+    for (const round of [1, 2, 3]) {
+      const old = stack.pid('management');
       process.kill(old, 'SIGKILL');
-      await eventually(`${role} is back`, () => ![0, old].includes(stack.pid(role)) && lives(stack.pid(role)), 30_000);
-      await eventually('the API answers', () => answersPing(stack.file().api), 30_000);
-      await eventually(
-        'the database answers',
-        async () =>
-          query(stack.file().database, 'SELECT 1').then(
-            () => true,
-            () => false,
-          ),
-        30_000,
-      );
-      expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
-      const log = readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8');
-      expect(log).toContain(`${role} exited by signal SIGKILL`);
-      expect(log).toContain('Restarting in 0.5 s');
-    },
-  );
+      const isBack = (): boolean => ![0, old].includes(stack.pid('management')) && lives(stack.pid('management'));
+      await eventually(`back for the ${round}. time`, isBack, 60_000);
+    }
+    await eventually('the API answers', () => answersPing(stack.file().api), 60_000);
+    const log = readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8');
+    expect(log).toContain('management exited by signal SIGKILL');
+    expect(log).toContain('Restarting in 0.5 s');
+    expect([...log.matchAll(/"restart_in_ms":(\d+)/g)].map((match) => match[1])).toEqual(['500', '1000', '2000']);
+  });
+
+  it('of the database leaves the API answering meanwhile, and nothing is lost', async () => {
+    const stack = await runningWithRows();
+    const old = stack.pid('database');
+    process.kill(old, 'SIGKILL');
+    expect(await answersPing(stack.file().api)).toBe(true);
+    await eventually(
+      'it is back',
+      () => ![0, old].includes(stack.pid('database')) && lives(stack.pid('database')),
+      60_000,
+    );
+    await eventually('it answers', () => databaseAnswers(stack), 60_000);
+    expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
+    expect(readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8')).toContain(
+      'database exited by signal SIGKILL',
+    );
+  });
 
   it('comes back even when its log was deleted meanwhile', async () => {
-    const stack = await startedWithRows({ restarted: false });
+    const stack = await runningWithRows();
     for (const role of ['management', 'database']) {
       const old = stack.pid(role);
       rmSync(join(stack.data, 'logs', `${role}.log`));
       process.kill(old, 'SIGKILL');
-      await eventually(`${role} is back`, () => ![0, old].includes(stack.pid(role)), 30_000);
+      await eventually(`${role} is back`, () => ![0, old].includes(stack.pid(role)), 60_000);
     }
-    await eventually('the API answers', () => answersPing(stack.file().api), 30_000);
-  });
-
-  it('of the database leaves the API answering meanwhile', async () => {
-    const stack = await startedWithRows({ restarted: false });
-    process.kill(stack.pid('database'), 'SIGKILL');
-    expect(await answersPing(stack.file().api)).toBe(true);
-    await stop(stack.data);
-  });
-
-  it('is restarted after pauses that grow', async () => {
-    const stack = await startedWithRows();
-    for (const round of [1, 2, 3]) {
-      const old = stack.pid('management');
-      process.kill(old, 'SIGKILL');
-      await eventually(`back for the ${round}. time`, () => ![0, old].includes(stack.pid('management')), 30_000);
-    }
-    const log = readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8');
-    expect([...log.matchAll(/"restart_in_ms":(\d+)/g)].map((match) => match[1])).toEqual(['500', '1000', '2000']);
-    await stop(stack.data);
+    await eventually('the API answers', () => answersPing(stack.file().api), 60_000);
   });
 });
 
 describe('a killed supervisor', () => {
-  it('takes the others with it within 10 s, and the next start heals', async () => {
-    const stack = await startedWithRows({ restarted: false });
+  it('takes the others with it, and the next start heals', async () => {
+    const stack = await runningWithRows();
     const { pids } = stack.file();
     process.kill(stack.pid('supervisor'), 'SIGKILL');
-    await eventually('nothing runs', () => !pids.some(({ pid }) => lives(pid)), 10_000);
+    await eventually('nothing runs', () => !pids.some(({ pid }) => lives(pid)), 60_000);
     expect((await stack.start()).code).toBe(0);
     expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
   });
 
   it('ends even a process that hangs, and the start that comes at once waits for it', async () => {
-    const stack = await startedWithRows({ restarted: false });
+    const stack = await runningWithRows();
     const hung = stack.pid('management');
     process.kill(hung, 'SIGSTOP');
     process.kill(stack.pid('supervisor'), 'SIGKILL');
@@ -134,7 +143,7 @@ describe('a killed supervisor', () => {
   });
 
   it('killed together with its guard leaves processes that the next start ends', async () => {
-    const stack = await startedWithRows({ restarted: false });
+    const stack = await runningWithRows();
     const { pids } = stack.file();
     const guard = guardOf(stack);
     expect(guard).toBeGreaterThan(0);
@@ -151,7 +160,7 @@ describe('a killed supervisor', () => {
 
 describe('stop.sh after a crash of supervisor and guard', () => {
   it('ends what was left behind and says so', async () => {
-    const stack = await startedWithRows({ restarted: false });
+    const stack = await runningWithRows();
     const { pids } = stack.file();
     const guard = guardOf(stack);
     process.kill(guard, 'SIGSTOP');
@@ -165,31 +174,16 @@ describe('stop.sh after a crash of supervisor and guard', () => {
   });
 });
 
-describe('a supervisor that is killed while it prepares the database', () => {
-  it('takes initdb with it, and the next start is clean', async () => {
-    const stack = await newStack();
-    const child = run('start.sh', startArguments(stack.data, stack.offset, []));
-    const outcome = outcomeOf(child);
-    await eventually('initdb writes', () => existsSync(join(stack.data, 'pgdata.new/base')), 30_000);
-    child.kill('SIGKILL');
-    await outcome;
-    const { code } = await stack.start();
-    expect(code).toBe(0);
-    expect(existsSync(join(stack.data, 'pgdata.new'))).toBe(false);
-    await stop(stack.data);
-  });
-});
-
 describe('a killed guard', () => {
   it('is replaced: the directory stays locked and protected', async () => {
-    const stack = await startedWithRows({ restarted: false });
+    const stack = await runningWithRows();
     const old = guardOf(stack);
     process.kill(old, 'SIGKILL');
-    await eventually('another guard holds the lock', () => ![0, old].includes(guardOf(stack)), 5000);
+    await eventually('another guard holds the lock', () => ![0, old].includes(guardOf(stack)), 60_000);
     expect((await stack.start()).output).toContain('already uses');
     const { pids } = stack.file();
     process.kill(stack.pid('supervisor'), 'SIGKILL');
-    await eventually('nothing runs', () => !pids.some(({ pid }) => lives(pid)), 30_000);
+    await eventually('nothing runs', () => !pids.some(({ pid }) => lives(pid)), 60_000);
   });
 });
 
@@ -199,7 +193,7 @@ describe('kill -9 of everything at any moment', () => {
     for (const delayMs of [150, 300, 450, 600, 750, 900, 1050, 1200]) await killedAfter(stack, delayMs);
     expect((await stack.start()).code).toBe(0);
     const first = stack.file();
-    await query(first.database, 'CREATE TABLE kept (n int); INSERT INTO kept SELECT generate_series(1, 500)');
+    await fill(stack);
     await stop(stack.data);
     for (const delayMs of [100, 200, 300, 400, 500]) await killedAfter(stack, delayMs);
     expect((await stack.start()).code).toBe(0);
@@ -245,19 +239,19 @@ function serves(pid: number, stack: TestStack): boolean {
 
 describe('the same start twice at once', () => {
   it('leaves one running and the other with a clear message', async () => {
-    const stack = await newStack();
+    const stack = withRows ?? (await runningWithRows());
+    await stop(stack.data);
     const outcomes = await Promise.all([stack.start(), stack.start()]);
     expect(outcomes.filter(({ code }) => code === 0)).toHaveLength(1);
     expect(outcomes.filter(({ code }) => code === 1)).toHaveLength(1);
     expect(outcomes.find(({ code }) => code === 1)?.output).toMatch(/already uses .*\n *Remedy: /);
     expect(await answersPing(stack.file().api)).toBe(true);
-    await stop(stack.data);
   });
 });
 
 describe('a stale pid file', () => {
   it('that names a living stranger does not stop the start, and the stranger lives on', async () => {
-    const stack = withRows ?? (await startedWithRows());
+    const stack = withRows ?? (await runningWithRows());
     await stop(stack.data);
     const stranger = spawn('sleep', ['60'], asRoot ? { uid: 65534, gid: 65534 } : {});
     const file = join(stack.data, 'pgdata/postmaster.pid');
@@ -268,7 +262,6 @@ describe('a stale pid file', () => {
     expect(lives(stranger.pid ?? 0)).toBe(true);
     stranger.kill();
     expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
-    await stop(stack.data);
   });
 });
 
@@ -276,10 +269,10 @@ describe('a launcher that is killed before the stack is ready', () => {
   it('leaves nothing running', async () => {
     const stack = await newStack();
     const child = run('start.sh', startArguments(stack.data, stack.offset, ['--detach']));
-    await eventually('the start has begun', () => existsSync(join(stack.data, 'run/lock')), 30_000);
+    await eventually('the start has begun', () => existsSync(join(stack.data, 'run/lock')), 60_000);
     child.kill('SIGKILL');
     const log = (): string => readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8');
-    await eventually('everything has ended', () => log().includes('stack.stopped') && guardOf(stack) === 0, 15_000);
+    await eventually('everything has ended', () => log().includes('stack.stopped') && guardOf(stack) === 0, 60_000);
     expect(log()).not.toContain('stack.ready');
     expect(existsSync(join(stack.data, 'stack.json')) ? stack.file().pids : []).toEqual([]);
   });
@@ -287,18 +280,20 @@ describe('a launcher that is killed before the stack is ready', () => {
 
 describe('our own database', () => {
   it('that refuses to be written leaves the API answering, and heals without a restart', async () => {
-    const stack = await startedWithRows();
+    const stack = await runningWithRows();
     const readOnly = (value: 'on' | 'off') =>
       query(
         stack.file().state_database,
         `BEGIN READ WRITE; ALTER ROLE holdfast SET default_transaction_read_only = ${value}; COMMIT`,
       );
+    const file = join(stack.data, 'logs/management.log');
+    const before = readFileSync(file, 'utf8').length;
+    const log = (): string => readFileSync(file, 'utf8').slice(before);
     await readOnly('on');
     const old = stack.pid('management');
     process.kill(old, 'SIGKILL');
-    await eventually('management is back', () => ![0, old].includes(stack.pid('management')), 30_000);
-    const log = (): string => readFileSync(join(stack.data, 'logs/management.log'), 'utf8');
-    await eventually('it says what is in the way', () => log().includes('"event":"state.not_ready"'), 30_000);
+    await eventually('management is back', () => ![0, old].includes(stack.pid('management')), 60_000);
+    await eventually('it says what is in the way', () => log().includes('"event":"state.not_ready"'), 60_000);
     expect(await answersPing(stack.file().api)).toBe(true);
     await readOnly('off');
     await query(
@@ -308,29 +303,25 @@ describe('our own database', () => {
     await eventually(
       'it is ready',
       () => log().lastIndexOf('state.ready') > log().lastIndexOf('state.not_ready'),
-      20_000,
+      60_000,
     );
-    await stop(stack.data);
   });
 });
 
 describe('a terminal that goes away', () => {
   it('does not take the stack with it when there is something to say', async () => {
-    const stack = await newStack();
+    const stack = withRows ?? (await runningWithRows());
+    await stop(stack.data);
+    const file = join(stack.data, 'logs/supervisor.log');
+    const before = readFileSync(file, 'utf8').length;
     const child = run('start.sh', startArguments(stack.data, stack.offset, []));
-    await eventually(
-      'ready',
-      () =>
-        existsSync(join(stack.data, 'logs/supervisor.log')) &&
-        readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8').includes('stack.ready'),
-      60_000,
-    );
+    await eventually('ready', () => readFileSync(file, 'utf8').slice(before).includes('stack.ready'), 60_000);
     child.stderr?.destroy();
     child.stdout?.destroy();
     const old = stack.pid('management');
     process.kill(old, 'SIGKILL');
-    await eventually('management is back', () => ![0, old].includes(stack.pid('management')), 30_000);
-    await eventually('the API answers', () => answersPing(stack.file().api), 30_000);
+    await eventually('management is back', () => ![0, old].includes(stack.pid('management')), 60_000);
+    await eventually('the API answers', () => answersPing(stack.file().api), 60_000);
     expect((await stop(stack.data)).code).toBe(0);
   });
 });
