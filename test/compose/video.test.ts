@@ -29,6 +29,16 @@ describe('the video relay', () => {
     expect(messages.filter((name) => written[name])).toEqual(['api', 'rtsp', 'rtmp', 'hls']);
   });
 
+  it('has no text where the relay wants yes or no: it would not start', () => {
+    const encryptions = Object.entries(written).filter(([key]) => key.endsWith('Encryption'));
+    expect(Object.fromEntries(encryptions)).toEqual({
+      apiEncryption: false,
+      // These two know a third state.
+      rtmpEncryption: 'no',
+      rtspEncryption: 'no',
+    });
+  });
+
   it('knows one who publishes and one who reads, both with a password, and management by its network', () => {
     expect(written['authMethod']).toBe('internal');
     expect(written.authInternalUsers.map(({ user, permissions }) => [user, permissions])).toEqual([
