@@ -5,6 +5,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { z } from 'zod';
 
 const root = resolve(import.meta.dirname, '../..');
 const text = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -49,7 +50,42 @@ describe('each workflow', () => {
   });
 });
 
+/** What renovate.json uses of Renovate's own schema, so that no misspelled option is passed over in silence. */
+const words = z.string().min(1);
+const RENOVATE = z.strictObject({
+  $schema: z.literal('https://docs.renovatebot.com/renovate-schema.json'),
+  extends: z.array(z.enum(['config:best-practices', ':semanticCommits'])),
+  minimumReleaseAge: z.string().regex(/^\d+ days$/),
+  rangeStrategy: z.enum(['auto', 'pin', 'bump', 'replace', 'widen', 'update-lockfile', 'in-range-only']),
+  schedule: z.array(words),
+  'docker-compose': z.strictObject({ enabled: z.boolean() }),
+  customManagers: z.array(
+    z.strictObject({
+      description: words,
+      customType: z.literal('regex'),
+      managerFilePatterns: z.array(z.string().regex(/^\/.*\/$/)).min(1),
+      matchStrings: z.array(words).min(1),
+      autoReplaceStringTemplate: words.optional(),
+      datasourceTemplate: z.enum(['docker', 'github-tags']),
+    }),
+  ),
+  packageRules: z.array(
+    z.strictObject({
+      description: words,
+      matchPackageNames: z.array(words).min(1),
+      matchUpdateTypes: z.array(z.enum(['major', 'minor', 'patch', 'pin', 'digest'])).optional(),
+      groupName: words.optional(),
+      allowedVersions: words.optional(),
+      enabled: z.boolean().optional(),
+    }),
+  ),
+});
+
 describe('Renovate', () => {
+  it('finds only options that it knows in its configuration', () => {
+    expect(RENOVATE.safeParse(JSON.parse(text('renovate.json'))).error).toBeUndefined();
+  });
+
   interface CustomManager {
     managerFilePatterns: string[];
     matchStrings: string[];
