@@ -20,6 +20,7 @@ import { everyPage } from './every-page.ts';
 import { groupsFunction } from './groups.ts';
 import { healthFunction, metricsFunction, pingFunction } from './health.ts';
 import { meCertsFunction, meFunction } from './me.ts';
+import { feedsFunction } from './core/feeds.ts';
 import { missionsFunction } from './core/missions.ts';
 import { oauthTokenFunction } from './oauth-token.ts';
 import { docsFunction, openapiFunction } from './openapi.ts';
@@ -80,6 +81,7 @@ export function createApp(deps: Deps): App {
   missionsFunction(app, deps);
   tracksFunction(app, deps);
   pluginsFunction(app, deps);
+  feedsFunction(app, deps);
   retentionRunsFunction(app, deps);
   opsJobsFunction(app, deps);
   vacuumFunction(app, deps);

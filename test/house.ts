@@ -17,6 +17,7 @@ export const FEATURES = [
   'core',
   'devices',
   'people',
+  'feeds',
   'retention',
   'database',
   'backups',

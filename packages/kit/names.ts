@@ -28,6 +28,8 @@ export const PROBE_ACCOUNT = 'svc_probe';
 export const CANARY_ACCOUNT = 'svc_canary';
 /** The flow engine. */
 export const FLOWS_ACCOUNT = 'svc_nodered';
+/** Of each feed that is on, before its name. The flow engine gets its certificate. */
+export const FEED_ACCOUNT_PREFIX = 'svc_feed_';
 
 /** The channel of the probe and the canary, who are alone in it: never listed. */
 export const PROBE_GROUP = 'core_holdfast_probe';

@@ -16,6 +16,7 @@ import type { CorePorts } from '../core/port.ts';
 import type { CoreTrackPorts } from '../core/tracks/port.ts';
 import type { DatabasePorts } from '../database/port.ts';
 import type { DevicePorts } from '../devices/port.ts';
+import type { FeedPorts } from '../feeds/port.ts';
 import type { Monitored } from '../health/monitored.ts';
 import type { HealthPorts } from '../health/port.ts';
 import type { HostPorts } from '../host/port.ts';
@@ -40,6 +41,7 @@ export interface Deps
     CoreTrackPorts,
     DatabasePorts,
     DevicePorts,
+    FeedPorts,
     HealthPorts,
     HostPorts,
     IdentityPorts,

@@ -20,6 +20,8 @@ import { HttpCoreTracks } from '../core/tracks/tracks.ts';
 import { pkcs12Bundles } from '../devices/certificates/bundles.ts';
 import { clientKeyFiles } from '../devices/certificates/client-keys.ts';
 import type { DevicePorts } from '../devices/port.ts';
+import { FeedFiles } from '../feeds/files.ts';
+import type { FeedPorts } from '../feeds/port.ts';
 import { adminGrantSpool } from '../people/service-accounts/admin-grants.ts';
 import { retentionFiles } from '../retention/files.ts';
 import type { RetentionPorts } from '../retention/port.ts';
@@ -33,6 +35,7 @@ type CoreParts = CorePorts &
   Pick<CoreContentPorts, 'coreContents'> &
   CoreDevicePorts &
   Pick<DevicePorts, 'adminGrants' | 'bundles'> &
+  FeedPorts &
   Pick<RetentionPorts, 'retentionFiles'>;
 
 export function corePartsOf(settings: Settings): CoreParts {
@@ -46,7 +49,7 @@ export function corePartsOf(settings: Settings): CoreParts {
   };
 }
 
-type Files = Pick<CoreParts, 'coreAuthority' | 'adminGrants' | 'clientKeys' | 'retentionFiles'>;
+type Files = Pick<CoreParts, 'coreAuthority' | 'adminGrants' | 'clientKeys' | 'retentionFiles' | 'feeds'>;
 
 function filesOf({ CORE_DATA_DIR: data }: Settings): Files {
   if (data === undefined)
@@ -55,12 +58,14 @@ function filesOf({ CORE_DATA_DIR: data }: Settings): Files {
       adminGrants: unplacedCore('CORE_DATA_DIR') as CoreParts['adminGrants'],
       clientKeys: unplacedCore('CORE_DATA_DIR') as CoreParts['clientKeys'],
       retentionFiles: unplacedCore('CORE_DATA_DIR') as CoreParts['retentionFiles'],
+      feeds: unplacedCore('CORE_DATA_DIR') as CoreParts['feeds'],
     };
   return {
     coreAuthority: coreAuthorityFiles(data),
     adminGrants: adminGrantSpool(join(data, 'admin-grants')),
     clientKeys: clientKeyFiles(join(data, 'certs/holdfast')),
     retentionFiles: retentionFiles(data),
+    feeds: new FeedFiles(data),
   };
 }
 

@@ -17,6 +17,7 @@ import { alertsHolding } from '../alerts/fake-alerts.ts';
 import { type FakeAudit, fakeAudit } from '../audit/fake-audit.ts';
 import type { FakeBackups } from '../backups/fake-backups.ts';
 import { type FakeContents, fakeContents } from '../core/fake-contents.ts';
+import { type FakeFeeds, fakeFeeds } from '../feeds/fake-feeds.ts';
 import { type FakeCore, fakeCore } from '../core/fake-core.ts';
 import { type FakeMissions, fakeMissions } from '../core/fake-missions.ts';
 import { type FakeTracks, fakeTracks } from '../core/fake-tracks.ts';
@@ -98,6 +99,7 @@ export interface FakeDeps extends Deps {
   /** Positions and tracks at the core behind the ports. */
   tracks: FakeTracks;
   contents: FakeContents;
+  feeds: FakeFeeds;
   /** Retention at the core behind the ports: that of the world. */
   retention: FakeRetention;
   /** The database of the core behind the ports, as a vacuum meets it. */
@@ -167,6 +169,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     missionArchives: missions.missionArchives,
     tracks,
     coreTracks: tracks.coreTracks,
+    feeds: fakeFeeds(),
     backups: around.backups,
     retention: around.retention,
     coreRetention: around.retention.coreRetention,

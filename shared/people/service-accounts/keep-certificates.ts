@@ -1,8 +1,8 @@
-// Sees to the certificates of the stack's own service accounts: each has exactly one, with its key,
-// of the CA in force, and with time left. The key stays here whatever KEEP_CLIENT_KEYS says: nobody
-// else has it.
+// Sees to the certificates of the stack's own service accounts and of feeds: each has exactly one,
+// with its key, of the CA in force, and with time left. The key stays here whatever
+// KEEP_CLIENT_KEYS says: nobody else has it.
 
-import { FLOWS_ACCOUNT, PROBE_ACCOUNT } from '@holdfast/kit/names';
+import { FEED_ACCOUNT_PREFIX, FLOWS_ACCOUNT, PROBE_ACCOUNT } from '@holdfast/kit/names';
 import { DAY_MS } from '@holdfast/kit/time';
 import { audited } from '../../audit/audited.ts';
 import type { Audit } from '../../audit/port.ts';
@@ -36,7 +36,7 @@ const MIN_MS = 31 * DAY_MS;
 export async function keepServiceCertificates(deps: ServiceCertificateDeps): Promise<{ made: string[] }> {
   const made: string[] = [];
   const failures: unknown[] = [];
-  for (const username of ACCOUNTS) {
+  for (const username of [...ACCOUNTS, ...(await feedAccounts(deps))]) {
     try {
       if (await keepOne(deps, username)) made.push(username);
     } catch (error) {
@@ -45,6 +45,13 @@ export async function keepServiceCertificates(deps: ServiceCertificateDeps): Pro
   }
   if (failures.length > 0) throw failures[0];
   return { made };
+}
+
+/** Of the feeds that are on: there are few. */
+async function feedAccounts({ identity }: ServiceCertificateDeps): Promise<string[]> {
+  const query = { page: 1, pageSize: 200, search: FEED_ACCOUNT_PREFIX, kinds: ['service'], isActive: true } as const;
+  const { results } = await identity.accounts.list(query);
+  return results.map(({ username }) => username).filter((username) => username.startsWith(FEED_ACCOUNT_PREFIX));
 }
 
 /** One that is not there yet, or is deactivated, is the start's matter. */
