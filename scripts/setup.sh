@@ -240,7 +240,7 @@ Upgrade it before you start the stack:  ./scripts/upgrade-database.sh --from $1"
 # Container users must be able to read the mounted files, whatever the umask was.
 open_mounted_files() {
   local place
-  for place in compose/caddy compose/video compose/identity compose/flows/settings.js; do
+  for place in compose/caddy compose/video compose/identity compose/flows; do
     [ ! -e "$place" ] || chmod -R go+rX "$place" 2>/dev/null ||
       refuse 1 "Couldn't make $place readable for the containers." "run this as the owner of the files, or: sudo chmod -R go+rX $place"
   done
