@@ -7,7 +7,8 @@
 const { createHash, randomBytes, timingSafeEqual } = require('node:crypto');
 const { closeSync, constants, copyFileSync, existsSync, readFileSync } = require('node:fs');
 const http = require('node:http');
-const { join } = require('node:path');
+const { dirname, join } = require('node:path');
+const { runFeeds } = require('./feeds.js');
 
 const TOKEN_HEADER = 'x-holdfast-flows';
 const LET_IN_BY = [TOKEN_HEADER, 'authorization'];
@@ -190,6 +191,12 @@ function textOf(message) {
 const userDir = process.env.FLOWS_DIR || '/data';
 makeStartingFlow(userDir);
 watchCertificate();
+const feeds = runFeeds({
+  directory: dirname(process.env.COT_CA ?? ''),
+  url: `http://127.0.0.1:${port}/flows`,
+  headers: { [TOKEN_HEADER]: shownToken, 'Node-RED-API-Version': 'v2' },
+  say,
+});
 
 module.exports = {
   userDir,
@@ -221,6 +228,7 @@ module.exports = {
   },
   functionExternalModules: false,
   functionTimeout: 30,
+  functionGlobalContext: { holdfastFeeds: feeds },
   exportGlobalContextKeys: false,
   contextStorage: { default: { module: 'localfilesystem' }, memory: { module: 'memory' } },
   debugMaxLength: 4000,

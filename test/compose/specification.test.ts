@@ -141,7 +141,7 @@ const SERVICES: Record<string, Wanted> = {
     image: 'nodered/node-red',
     networks: ['flows-core', 'flows-data', 'flows-door', 'video'],
     memory: 512 * MIB,
-    volumes: ['flows-data', 'ro:flows-certificate'],
+    volumes: ['flows-certificate', 'flows-data'],
     after: { management: 'started' },
   },
   video: {

@@ -1,15 +1,17 @@
-// Gives the flow engine its client certificate and the CA of the core. Certificate and key are in
-// one file, so that they always match: the newest valid one that management keeps.
+// Gives the flow engine its client certificate, the CA of the core, and what its feeds need.
+// Certificate and key are in one file, so that they always match: the newest valid one that
+// management keeps.
 
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf } from '@holdfast/kit/app-error';
 import { writeUnlessThere } from '@holdfast/kit/files';
-import { FLOWS_ACCOUNT } from '@holdfast/kit/names';
+import { FEED_ACCOUNT_PREFIX, FLOWS_ACCOUNT } from '@holdfast/kit/names';
 import { repeatRegularly } from '@holdfast/kit/retry';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import { certificatesOf } from '@holdfast/pki/keys';
+import { type Given, giveFeeds } from './feeds.ts';
 
 export interface ForFlows {
   /** CORE_DATA_DIR. */
@@ -45,14 +47,27 @@ export function giveToFlows({ core, directory, mode }: ForFlows, now: Date, seen
   const authorities = readFileSync(certificateFiles(core).ca, 'utf8');
   writeUnlessThere(files.ca, authorities, 0o644);
   const kept = join(core, 'certs/holdfast');
-  const name = newest(kept, certificatesIn(authorities), now, seen);
-  if (name !== undefined) writeUnlessThere(files.bundle, readFileSync(join(kept, name), 'utf8'), mode);
+  lookAt(kept, seen);
+  const given: Given = (account) => {
+    const name = newest(ofAccount(seen, account), certificatesIn(authorities), now);
+    return name === undefined ? undefined : readFileSync(join(kept, name), 'utf8');
+  };
+  const text = given(FLOWS_ACCOUNT);
+  if (text !== undefined) writeUnlessThere(files.bundle, text, mode);
+  giveFeeds({ core, directory, mode }, given);
 }
 
-function newest(kept: string, authorities: X509Certificate[], now: Date, seen: Seen): string | undefined {
+function lookAt(kept: string, seen: Seen): void {
   const names = namesIn(kept);
   for (const name of seen.keys()) if (!names.includes(name)) seen.delete(name);
   for (const name of names) if (!seen.has(name)) seen.set(name, ofFlows(join(kept, name)));
+}
+
+function ofAccount(seen: Seen, account: string): Seen {
+  return new Map([...seen].filter(([, certificate]) => accountIn(certificate) === account));
+}
+
+function newest(seen: Seen, authorities: X509Certificate[], now: Date): string | undefined {
   const status = [...seen].flatMap(([name, certificate]) =>
     certificate !== undefined && isInTime(certificate, now) ? [{ name, certificate }] : [],
   );
@@ -80,7 +95,12 @@ function namesIn(directory: string): string[] {
  */
 function ofFlows(path: string): X509Certificate | undefined {
   const [certificate] = certificatesIn(readFileSync(path, 'utf8'));
-  return certificate?.subject.split('\n').includes(`CN=${FLOWS_ACCOUNT}`) ? certificate : undefined;
+  const account = accountIn(certificate);
+  return account === FLOWS_ACCOUNT || account?.startsWith(FEED_ACCOUNT_PREFIX) === true ? certificate : undefined;
+}
+
+function accountIn(certificate: X509Certificate | undefined): string | undefined {
+  return /^CN=(.+)$/m.exec(certificate?.subject ?? '')?.[1];
 }
 
 function isInTime({ validFrom, validTo }: X509Certificate, now: Date): boolean {

@@ -2,10 +2,21 @@
 // and only when it is another.
 
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DAY_MS } from '@holdfast/kit/time';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import { type TestCertificate, type TestPki, testPki } from '../../../test/core/fake-test-pki.ts';
@@ -106,6 +117,53 @@ it('follows what management keeps, and says once that there is no CA yet', async
     stop();
   }
 }, 60_000);
+
+describe('feeds', () => {
+  const write = (feeds: object[]): void => {
+    mkdirSync(join(core, 'feeds'), { recursive: true });
+    writeFileSync(join(core, 'feeds/feeds.json'), JSON.stringify({ feeds }));
+  };
+  const names = (): string[] => readdirSync(directory).toSorted();
+
+  it('are given with the certificate of each that is on; what is off is taken away', async () => {
+    const planes = keep(await pki.client('svc_feed_planes'));
+    keep(await pki.client('svc_feed_ships'));
+    keep(await pki.client('svc_other'));
+    give();
+    expect(names()).toEqual(['ca.pem']);
+    write([
+      { name: 'planes', active: true },
+      { name: 'ships', active: false },
+      { name: 'waits', active: true },
+    ]);
+    give();
+    expect(names()).toEqual(['ca.pem', 'feeds.json', 'state', 'svc_feed_planes.pem']);
+    expect(readFileSync(join(directory, 'svc_feed_planes.pem'), 'utf8')).toBe(planes);
+    for (const name of ['feeds.json', 'svc_feed_planes.pem'])
+      expect(statSync(join(directory, name)).mode & 0o777).toBe(0o640);
+    expect(statSync(join(directory, 'state')).mode & 0o777).toBe(0o770);
+    write([{ name: 'planes', active: false }]);
+    give();
+    expect(names()).toEqual(['ca.pem', 'feeds.json', 'state']);
+  });
+
+  it('bring back the report of the engine, but no link and nothing large', () => {
+    const report = join(core, 'feeds/report.json');
+    const state = join(directory, 'state/feeds.json');
+    write([]);
+    give();
+    expect(existsSync(report)).toBe(false);
+    writeFileSync(state, '{"at":"1"}');
+    give();
+    expect(readFileSync(report, 'utf8')).toBe('{"at":"1"}');
+    writeFileSync(state, 'x'.repeat(500_001));
+    give();
+    rmSync(state);
+    symlinkSync(certificateFiles(core).ca, state);
+    give();
+    expect(readFileSync(report, 'utf8')).toBe('{"at":"1"}');
+  });
+});
 
 it('leaves the TLS of the process as it is, when it is the first to read a certificate', async () => {
   keep(await pki.client('svc_nodered'));

@@ -368,7 +368,8 @@ describe.skipIf(obstacle !== undefined)(
         // Retention files, certificates, and the spool for the rights of service accounts.
         'core-data': ['configuration', 'core', 'management'],
         'core-database-data': ['core-database'],
-        'flows-certificate': ['management'],
+        // The first writes its report of feeds.
+        'flows-certificate': ['flows', 'management'],
         'flows-data': ['flows'],
         'management-data': ['management'],
         'proxy-certificate': ['management'],
