@@ -3,17 +3,21 @@
 import { AppError } from '@holdfast/kit/app-error';
 import { changePlugin, listPlugins, PLUGIN_CHANGES, type PluginChange } from '../../shared/core/change-plugin.ts';
 import type { CorePlugin } from '../../shared/core/port.ts';
+import { listFeeds } from '../../shared/feeds/change.ts';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { actorOf } from '../../shared/http/sign-in.ts';
+import { channelNames } from '../../shared/people/groups.ts';
 import { type Attempt, attempt, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Confirm } from '../pages/parts/card.tsx';
 import { Missing, Notice, Problem, StatusBadge } from '../pages/parts/notice.tsx';
 import { Empty, Table } from '../pages/parts/table.tsx';
+import { clockOf } from '../pages/parts/time.tsx';
 import { DevicePackages, devicePackagePages } from './device-packages.tsx';
+import { FEEDS_DONE, feedPages, FeedsCard, type RefusedFeed } from './feeds.tsx';
 
 const PATH = '/plugins';
 
@@ -24,6 +28,7 @@ const DONE = {
   disable: 'Plugin disabled. It no longer starts with the core.',
   added: 'Uploaded. Devices see it the next time that they look for updates.',
   deleted: 'Deleted. Devices that have installed it keep it.',
+  ...FEEDS_DONE,
 };
 
 /** Adds the routes of this file. */
@@ -35,6 +40,7 @@ export function pluginsPage(app: App, deps: Deps): void {
   });
 
   devicePackagePages(app, deps, (c, refused) => showPlugins(c, deps, refused));
+  feedPages(app, deps, (c, retry) => showPlugins(c, deps, retry.refused, retry));
 
   pages.post(PATH, { access: 'admin' }, async function change(c) {
     const form = await formOf(c);
@@ -64,17 +70,25 @@ function unchanged(plugin: CorePlugin, change: PluginChange): AppError | undefin
   return new AppError('conflict', `The core did not ${change} ${plugin.name}. ${reason}`);
 }
 
-async function showPlugins(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
-  const [list, packages] = await Promise.all([
+async function showPlugins(
+  c: PageContext,
+  deps: Deps,
+  refused?: AppError,
+  retry: Partial<RefusedFeed> = {},
+): Promise<Response> {
+  const mayChange = isAdmin(c);
+  const [list, packages, feeds, channels] = await Promise.all([
     attempt(() => listPlugins(deps)),
     attempt(() => deps.coreContents.packages()),
+    attempt(() => listFeeds(deps)),
+    mayChange ? attempt(() => channelNames(deps)) : { done: [] },
   ]);
-  const mayChange = isAdmin(c);
   const body = (
     <>
       <Notice c={c} sentences={DONE} />
       <Problem error={refused} />
       <List list={list} mayChange={mayChange} />
+      <FeedsCard feeds={feeds} channels={channels} retry={retry} clock={clockOf(deps)} mayChange={mayChange} />
       <DevicePackages packages={packages} address={updateServer(deps)} mayChange={mayChange} />
     </>
   );
@@ -93,7 +107,10 @@ function List({ list, mayChange }: { list: Attempt<CorePlugin[]>; mayChange: boo
     return (
       <Empty>
         <p>No plugins yet.</p>
-        <p>To add a plugin, put its .jar file into the core's lib directory and restart the core.</p>
+        <p>
+          In a TAK Server, put the plugin's .jar file into the core's lib directory and restart the core. The light core
+          runs no such plugins: use feeds below, or flows.
+        </p>
       </Empty>
     );
   const columns = [

@@ -105,6 +105,8 @@ const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[
   ['POST', '/people/new', 'admin', ['console', 'portal']],
   ['GET', '/plugins', 'viewer', ['console']],
   ['POST', '/plugins', 'admin', ['console']],
+  ['POST', '/plugins/feeds', 'admin', ['console']],
+  ['POST', '/plugins/feeds/change', 'admin', ['console']],
   ['POST', '/plugins/packages', 'admin', ['console']],
   ['POST', '/plugins/packages/delete', 'admin', ['console']],
   ['GET', '/profiles', 'viewer', ['console']],

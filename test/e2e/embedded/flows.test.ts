@@ -1,6 +1,6 @@
 // The flow engine of the embedded stack: the real Node-RED from npm at the real core.
 
-import { readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -8,10 +8,11 @@ import { keptDatabase } from '@holdfast/kit/kept-database';
 import { Secret } from '@holdfast/kit/secret';
 import { httpIdentity } from '../../../shared/identity/authentik/http.ts';
 import { exclusiveByDatabase } from '../../../shared/identity/exclusive.ts';
-import { coreOf, enroll, workDirectory } from './core-client.ts';
+import { coreOf, enroll, newChannel, newPerson, workDirectory } from './core-client.ts';
 import { eventually, newDataDirectory, newStack, secretsOf, stop, type TestStack } from './embedded.ts';
-import { REQUESTED, deployTelling, flowsMissing, signIn, type Report } from './flow-engine.ts';
-import { streamDevice } from './stream-device.ts';
+import { changeFeed, feedNamed, KEY, plane, receiver } from './feed-source.ts';
+import { type FlowNode, REQUESTED, deployTelling, flowsMissing, signIn, type Report } from './flow-engine.ts';
+import { type StreamDevice, streamDevice } from './stream-device.ts';
 
 interface WithFlows {
   flows: { url: string; username: string; password: string };
@@ -153,6 +154,63 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
     await device.hears('what the flow says', (event) => event.uid() === 'flow-1', 30_000);
     device.leave();
   }, 240_000);
+
+  it('brings a feed to its group alone, within its budget, until it is switched off', async () => {
+    const source = await receiver();
+    source.aircraft = [plane('a1b2c3', 47.1), plane('d4e5f6', 47.2)];
+    for (const [name, group] of [
+      ['gwen', 'Green'],
+      ['otto', 'Orange'],
+    ] as const)
+      await newChannel(stack, group, [await newPerson(stack, name, 'word-of-a-person')]);
+    const core = coreOf(stack);
+    const deviceOf = async (name: string, callsign: string): Promise<StreamDevice> =>
+      streamDevice(core, await enroll(core, workDirectory(stack), name, 'word-of-a-person'), callsign);
+    const gwen = await deviceOf('gwen', 'GWEN');
+    const otto = await deviceOf('otto', 'OTTO');
+    const wanted = { kind: 'adsb', url: source.url, interval_s: 5, group: 'Green', events_per_minute: 6000 };
+    await changeFeed(stack, 'PUT', 'planes', { ...wanted, header: KEY, megabytes_per_day: 1 });
+    await changeFeed(stack, 'POST', 'planes/on');
+    const seen = await gwen.hears('an aircraft', (event) => event.uid() === 'ICAO-A1B2C3', 90_000);
+    expect([seen.type(), seen.callsign()]).toEqual(['a-n-A-C-F', 'SWR1<&>']);
+    await gwen.hears('the other', (event) => event.uid() === 'ICAO-D4E5F6', 30_000);
+    await otto.isUpToDate();
+    expect(otto.heard.filter((event) => event.uid().startsWith('ICAO-'))).toEqual([]);
+    await eventually(
+      'the console knows of it',
+      async () => {
+        const { problem, state } = (await feedNamed(stack, 'planes')) ?? {};
+        return problem === null && (state?.sent_today ?? 0) >= 2;
+      },
+      60_000,
+    );
+
+    source.aircraft = Array.from({ length: 1500 }, (_, at) => plane((0x100000 + at).toString(16), 46 + at / 1000));
+    await eventually(
+      'the budget is spent',
+      async () => ((await feedNamed(stack, 'planes'))?.state?.refused_today ?? 0) > 0,
+      60_000,
+    );
+    const { problem, state } = (await feedNamed(stack, 'planes')) ?? {};
+    expect(problem).toContain('did not fit into the disk budget of 1 MB');
+    expect(state?.bytes_today).toBeLessThanOrEqual(1_000_000);
+    expect(state?.bytes_today).toBeGreaterThan(990_000);
+
+    await changeFeed(stack, 'POST', 'planes/off');
+    const headers = { Authorization: `Bearer ${String(await signIn(url, 'admin', password))}` };
+    const idsOf = async (): Promise<string[]> =>
+      ((await (await fetch(`${url}flows`, { headers })).json()) as FlowNode[]).map(({ id }) => id);
+    await eventually(
+      'nothing of it is left in the engine',
+      async () => !(await idsOf()).some((id) => id.startsWith('holdfast-feed-')),
+      60_000,
+    );
+    expect(await idsOf()).toContain('t-told');
+    expect(existsSync(join(stack.data, 'flows/certificate/svc_feed_planes.pem'))).toBe(false);
+    expect(await feedNamed(stack, 'planes')).toMatchObject({ active: false, state: null });
+    for (const device of [gwen, otto]) device.leave();
+    source.close();
+  }, 300_000);
 
   it('starts its flows again with a new certificate, and comes back when it is killed', async () => {
     const file = join(stack.data, 'logs/flows.log');
