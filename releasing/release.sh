@@ -7,8 +7,8 @@
 # release.sh publish [OPTION...]    makes it; options go to semantic-release
 # release.sh version VERSION        writes the version into the files that have it
 # release.sh artifacts [--out DIR] [--arch x64|arm64]... [COMMIT]   archives, checksums, reports
-# release.sh reproduce              builds the artifacts of HEAD twice and compares them
-# release.sh prove [ARCHIVE]        runs an archive in a bare Debian without Node and network, as root
+# release.sh reproduce              builds the artifacts of HEAD into .release, builds them again and compares
+# release.sh prove [ARCHIVE]        runs an archive in a bare Debian of its architecture, without Node and network, as root
 # release.sh tag                    prints tag=TAG if HEAD is a release
 # release.sh images [OPTION...]     our image for both architectures; options go to docker buildx bake
 set -euo pipefail
@@ -67,14 +67,23 @@ shift || true
 case $verb in
   install) use_node && install_tools ;;
   dry) show_next ;;
-  publish) semantic_release "$@" ;;
+  publish)
+    [ "${GITHUB_ACTIONS:-}" != true ] || [ -n "${HOLDFAST_SIGNING_KEY:-}" ] ||
+      fail 'HOLDFAST_SIGNING_KEY is not set, so nobody could check the release.' 'make it a secret of the environment release: see docs/releases.md'
+    semantic_release "$@"
+    ;;
   version) write_version "$@" ;;
   tag) git tag --points-at HEAD --list 'v*' | sed 's/^/tag=/' ;;
   images) build_images "$@" ;;
-  artifacts | reproduce | prove)
+  artifacts | reproduce)
     # shellcheck source=releasing/artifacts.sh
     source "$HERE/artifacts.sh"
     "$verb" "$@"
+    ;;
+  prove)
+    # shellcheck source=releasing/prove.sh
+    source "$HERE/prove.sh"
+    prove "$@"
     ;;
   *)
     sed -n '5,13s/^# //p' "$HERE/release.sh" >&2

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by test.sh: installs the programs that the tests run, as root and from Debian. For other
 # users it lists the tests that will be skipped, which HOLDFAST_NOT_INSTALLED passes to the summary.
 
@@ -87,6 +88,7 @@ install_test_tools() {
   wanted has_chromium 'pages in a browser' chromium-headless-shell fonts-dejavu-core
   wanted 'has iptables' 'the stacks in containers' iptables
   wanted 'has ip' 'the stacks in containers' iproute2
+  wanted 'has minisign' 'signatures of releases' minisign
   wanted 'has mmdebstrap' 'the stacks in containers' mmdebstrap
   wanted 'has setcap' 'the stacks in containers' libcap2-bin
   wanted has_postgis 'tables of a release, on PostgreSQL with PostGIS' '^postgresql-[0-9]+-postgis-3$'
