@@ -68,7 +68,9 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
           exclude: ['test/e2e/**', '**/*.real.test.ts'],
-          testTimeout: 10_000,
+          // Of a loaded machine too: they end what hangs, and measure nothing.
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
           // The files of a worker share what they import: each would spend more on its imports than on its tests.
           isolate: false,
           // Some of them wait: one worker more than cores keeps the cores busy.
