@@ -43,6 +43,12 @@ describe('each workflow', () => {
     }
   });
 
+  it('of a release builds twice and proves before it publishes', () => {
+    const { jobs } = parse(text('.github/workflows/release.yml')) as Workflow;
+    const verbs = (jobs['publish']?.steps ?? []).flatMap(({ run = '' }) => /release\.sh (\w+)/.exec(run)?.[1] ?? []);
+    expect(verbs).toEqual(['reproduce', 'prove', 'publish', 'tag']);
+  });
+
   it('is known to the documentation', () => {
     const [, table = ''] = /## Workflows\n([^]*)$/.exec(text('docs/releases.md')) ?? [];
     const named = [...table.matchAll(/^\| `([a-z-]+)` /gm)].map(([, name]) => `.github/workflows/${name}.yml`);
