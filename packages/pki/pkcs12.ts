@@ -52,6 +52,8 @@ export async function keyBundle(bundle: KeyBundle): Promise<Bytes> {
   const names = [nameAttribute(friendlyName), attribute(LOCAL_KEY_ID, octets(await keyId(certificate)))];
   const key = new pkijs.PKCS8ShroudedKeyBag({ parsedValue: pkijs.PrivateKeyInfo.fromBER(privateKeyPkcs8Der) });
   await key.makeInternalValues(encryption);
+  // In one piece: node-forge, for one, reads no other form.
+  key.encryptedData = octets(key.encryptedData.getValue());
   const keyBag = new pkijs.SafeBag({ bagId: SHROUDED_KEY_BAG, bagValue: key, bagAttributes: names });
   const certificates = [certificateBag(certificate, names), ...chain.map((each) => certificateBag(each))];
   return sealed(

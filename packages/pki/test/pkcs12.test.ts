@@ -37,6 +37,13 @@ describe('a bundle with a key', () => {
     expect(secrets).toEqual([false, false, false]);
   });
 
+  it('has its key in one piece of octets, as readers without BER want it', async () => {
+    const file = Buffer.from(await bundle('atakatak'));
+    const aes = Buffer.from('0960864801650304012a0410', 'hex');
+    const afterVector = file.indexOf(aes) + aes.length + 16;
+    expect(file[afterVector]?.toString(16)).toBe('4');
+  });
+
   it('is another one each time', async () => {
     expect(Buffer.from(await bundle('atakatak')).equals(await bundle('atakatak'))).toBe(false);
   });
