@@ -10,8 +10,10 @@ import type { AdminContext } from '../http/route.ts';
 import { MISSION_LIMITS, PERMISSIONS, type MissionWithGroups, type Resource } from '../model/mission.ts';
 import { eventXml, XML_HEAD } from '../model/stored-event.ts';
 import { escapeXml } from '../model/wire-text.ts';
+import type { MissionKey } from '../store/missions.ts';
 import type { MissionAccess, MissionApiOptions, Visit } from './access.ts';
 import { nextBatch } from './contents.ts';
+import { missionKey, readGuid } from './request.ts';
 
 const PART_BYTES = 128 * 1024;
 const AT_ONCE = { most: 8, maxPerOne: 2 };
@@ -30,7 +32,7 @@ export class ArchiveHandler {
   readonly #packing = limitPerCaller(AT_ONCE);
 
   readonly pack = async (c: AdminContext): Promise<Response> => {
-    const visited = await this.#access.visitWith('MISSION_READ', c);
+    const visited = await this.#access.visitWith('MISSION_READ', c, await this.#keyOf(c));
     const { mission, sees } = visited;
     const { files } = await this.#options.missions.reads.contents([mission.id], MISSION_LIMITS.contents);
     const seen = [];
@@ -79,6 +81,13 @@ export class ArchiveHandler {
   constructor(options: MissionApiOptions & FilesOptions, access: MissionAccess) {
     this.#options = options;
     this.#access = access;
+  }
+
+  /** CloudTAK asks with a guid where the name is. */
+  async #keyOf(c: AdminContext): Promise<MissionKey> {
+    const key = missionKey(c);
+    const guid = 'name' in key ? readGuid(key.name) : undefined;
+    return guid === undefined || (await this.#access.visitIfSeen(c, key)) !== undefined ? key : { guid };
   }
 
   async *#zipped({ mission, sees }: Visit, files: readonly Resource[]): AsyncGenerator<Uint8Array> {

@@ -118,10 +118,10 @@ export class SubscriptionHandlers {
       this.#options.nodeId,
     );
   };
-  /** Those of them that are on the stream. */
+  /** Those of them that are on the stream. CloudTAK takes no null for their groups here. */
   readonly contacts = async (c: AdminContext): Promise<Response> => {
     const { mission } = await this.#access.visitWith('MISSION_READ', c);
-    return json((await this.#hearersOf(mission)).map(contact));
+    return json((await this.#hearersOf(mission)).map((each) => ({ ...contact(each), filterGroups: [] })));
   };
 
   constructor(options: MissionApiOptions, access: MissionAccess) {

@@ -205,6 +205,7 @@ describe('a mission package', () => {
       'application/zip',
       'attachment; filename="From.zip"',
     ]);
+    expect((await ask('GET', named(mission.guid, '/archive'), { as: BOB })).headers).toEqual(archive.headers);
     const unpacked = unzipSync(archive.bytes);
     expect(Object.keys(unpacked)).toEqual(['cot/0_u-1.cot', 'contents/1_note.txt', 'MANIFEST/manifest.xml']);
     await world().make('To');
@@ -227,7 +228,8 @@ describe('a mission package', () => {
     expect(await status('GET', `/Marti/sync/content?hash=${hash}`, EVE)).toBe(404);
     const archive = await ask('GET', named('Wide open', '/archive'), { as: EVE });
     expect(Object.keys(unzipSync(archive.bytes))).toEqual(['MANIFEST/manifest.xml']);
-    expect(await status('GET', named('From', '/archive'), EVE)).toBe(404);
+    const [{ guid }] = (await ask('GET', named('From'), { as: BOB })).body.data;
+    for (const name of ['From', guid]) expect(await status('GET', named(name, '/archive'), EVE)).toBe(404);
     expect((await put('From', body, EVE)).status).toBe(404);
     expect((await put('From', body, RON)).status).toBe(403);
   });

@@ -41,7 +41,10 @@ export function missionRoles(given: () => MissionWorld): void {
         ['MISSION_SUBSCRIBER', undefined],
       ]);
       const contacts = (await all.ask('GET', named('Sub', '/contacts'))).body;
-      expect(contacts.map(({ uid }: { uid: string }) => uid)).toEqual(['uid-ada', 'uid-bob']);
+      expect(contacts).toMatchObject([
+        { uid: 'uid-ada', filterGroups: [] },
+        { uid: 'uid-bob', filterGroups: [] },
+      ]);
       expect((await all.ask('GET', `${BASE}/all/subscriptions`, { as: ADMIN })).body.data).toContainEqual({
         Sub: 'uid-bob',
       });
