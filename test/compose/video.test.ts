@@ -1,4 +1,4 @@
-// The video relay's own configuration, against the facts of MediaMTX 1.19: what it opens when
+// The video relay's own configuration, against the facts of MediaMTX 1.19.3: what it opens when
 // nobody says otherwise.
 
 import { readFileSync } from 'node:fs';
