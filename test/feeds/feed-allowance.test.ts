@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { Allowance, type FeedEvent } from './flow-files.ts';
+import { Allowance, eventsOf, FEED, type FeedEvent } from './flow-files.ts';
 
 const NOW = Date.parse('2026-05-04T12:00:00Z');
 const LIMITS = { events_per_minute: 2, megabytes_per_day: 1 };
@@ -42,6 +42,14 @@ it('holds back what the budget of the day has no room for, also after a restart,
   next.offer([event('E', large, NOW + 90_000_000)]);
   expect(next.take(many, NOW + 12 * 3_600_000)).toHaveLength(1);
   expect([next.refused, next.spent.bytes]).toEqual([0, 400_000]);
+});
+
+it('counts more for an event than its row takes in the history: 570 bytes and the detail', () => {
+  const allowance = new Allowance();
+  const events = eventsOf(FEED, JSON.stringify({ aircraft: [{ hex: 'a1b2c3', lat: 1, lon: 2 }] }), NOW);
+  const [xml = ''] = (allowance.offer(events), allowance.take(LIMITS, NOW));
+  const detail = /<detail>.*<\/detail>/.exec(xml)?.[0] ?? '';
+  expect(allowance.spent.bytes - detail.length).toBeGreaterThan(570);
 });
 
 it('keeps at most 5,000 that wait', () => {
