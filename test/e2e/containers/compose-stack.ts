@@ -1,11 +1,12 @@
 // The light stack in containers, brought up as its operator does, in a copy of the checkout, with
 // the layer of the tests.
 
+import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { home } from '../embedded/embedded.ts';
+import { eventually, home } from '../embedded/embedded.ts';
 import { withoutDigests } from './base-images.ts';
 import { type ContainerEngine, must, type Ran } from './engine.ts';
 import type { SharedEngine } from './shared-engine.ts';
@@ -32,6 +33,8 @@ export interface StackOptions {
   files?: Record<string, string>;
   /** Lines of .env from before setup.sh. */
   env?: Record<string, string>;
+  /** Puts the checkout into its directory; otherwise it is this one. */
+  checkout?: (directory: string) => Promise<void>;
   /** Without compose.test.yaml: the ports and the project of production. */
   production?: boolean;
   /** The archive that the stack is set up from; otherwise it is a light one. */
@@ -48,21 +51,32 @@ export interface ContainerState {
   ExitCode: number;
 }
 
-/** Every container in the chain of a start is seen to be healthy at its first check at the earliest. */
-const CHECKED_EVERY = 'interval: 5s';
-
 /**
- * Copies what git knows of the checkout, as it is now, but for digests, which no stand-in for an
- * image can have, and with health that is checked more often.
+ * A check of health that is made every second until the first success, which containers in the chain of a start wait
+ * for, and every few seconds from then on: a check costs as much as the service itself.
  */
+const CALM = `sh, -c, '[ ! -e /dev/shm/answered ] || sleep 6; "$$@" && : >/dev/shm/answered', sh`;
+
+/** Copies what git knows of the checkout, as it is now, but for `asInTests`. */
 export async function copyCheckout(directory: string): Promise<void> {
   const listed = await must('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: home });
   for (const file of listed.split('\0').filter((name) => name !== '')) {
     mkdirSync(dirname(join(directory, file)), { recursive: true });
     cpSync(join(home, file), join(directory, file));
-    if (/^compose\/.*(?:\.yaml|Dockerfile)$/.test(file))
-      writeFileSync(join(directory, file), withoutDigests(file).replaceAll(/\binterval: \d+s/g, CHECKED_EVERY));
   }
+  asInTests(directory);
+}
+
+/** Leaves digests out, which no stand-in for an image can have, and lets health be checked soon and calmly. */
+export function asInTests(checkout: string): void {
+  for (const file of globSync('compose/**/{*.yaml,Dockerfile}', { cwd: checkout }))
+    writeFileSync(
+      join(checkout, file),
+      withoutDigests(file, checkout)
+        .replaceAll(/\binterval: \d+s/g, 'interval: 1s')
+        .replaceAll(/\btimeout: \d+s/g, 'timeout: 40s')
+        .replaceAll(/\btest: \[CMD, /g, () => `test: [CMD, ${CALM}, `),
+    );
 }
 
 export class ComposeStack implements AsyncDisposable {
@@ -90,7 +104,7 @@ export class ComposeStack implements AsyncDisposable {
   /** The checkout and its .env, made by the script that an operator calls. */
   async prepare(): Promise<this> {
     const { name, layers = [], files = {}, env = {}, production = false, release, besides } = this.#options;
-    await copyCheckout(this.root);
+    await (this.#options.checkout ?? copyCheckout)(this.root);
     for (const [file, text] of Object.entries(files)) {
       mkdirSync(dirname(join(this.root, file)), { recursive: true });
       writeFileSync(join(this.root, file), text);
@@ -98,8 +112,7 @@ export class ComposeStack implements AsyncDisposable {
     const settings = Object.entries(env).map(([key, value]) => `${key}=${value}\n`);
     if (settings.length > 0) writeFileSync(join(this.root, '.env'), settings.join(''));
     // It is built by the script too, which knows no way to npm's registry from here.
-    if (release !== undefined)
-      await Promise.all([this.#buildOurs(['-f', 'compose/program.yaml'], 'program'), besides?.()]);
+    if (release !== undefined) await Promise.all([this.build(), besides?.()]);
     const address = ['--address', name ?? this.engine.address, '--mode', name === undefined ? 'direct' : 'subdomain'];
     await this.script('setup.sh', release ?? '--light', ...address);
     const ofTests = production ? [] : ['compose.test'];
@@ -111,11 +124,8 @@ export class ComposeStack implements AsyncDisposable {
 
   /** Our image, once for all stacks of an engine: the second time everything is there already. */
   async build(): Promise<void> {
-    await this.#buildOurs([], 'management');
-  }
-
-  async #buildOurs(options: string[], service: string): Promise<void> {
-    await this.compose(...options, 'build', '--quiet', '--build-arg', `HTTPS_PROXY=${this.#relay}`, service);
+    const proxy = ['--build-arg', `HTTPS_PROXY=${this.#relay}`];
+    await this.compose('-f', 'compose/program.yaml', 'build', '--quiet', ...proxy, 'program');
   }
 
   /** A script of the checkout, on this machine; what it printed. */
@@ -128,8 +138,17 @@ export class ComposeStack implements AsyncDisposable {
    * on.
    */
   scriptInside(name: string, ...args: string[]): Promise<string> {
+    return this.engine.inside('env', ...this.#scriptCall(name, args));
+  }
+
+  /** The same for a script that may fail or be killed, with all that it started, as one group of processes. */
+  beginInside(name: string, ...args: string[]): ChildProcess {
+    return this.engine.beginInside('env', ...this.#scriptCall(name, args));
+  }
+
+  #scriptCall(name: string, args: string[]): string[] {
     const environment = Object.entries(this.engine.environment).map(([key, value]) => `${key}=${value}`);
-    return this.engine.inside('env', '-i', ...environment, join(this.root, 'scripts', name), ...args);
+    return ['-i', ...environment, join(this.root, 'scripts', name), ...args];
   }
 
   /** Returns when every service is healthy. */
@@ -184,6 +203,21 @@ export class ComposeStack implements AsyncDisposable {
   async kill(service: string): Promise<void> {
     const { State } = await this.inspect<{ State: { Pid: number } }>(service);
     await this.engine.inside('kill', '-KILL', String(State.Pid));
+  }
+
+  /** Returns when each of them was started again. */
+  async killTogether(services: readonly string[]): Promise<void> {
+    const starts = async (): Promise<string[]> => {
+      const ids = await Promise.all(services.map((service) => this.container(service)));
+      return (await this.engine.docker(['inspect', '--format', '{{.State.StartedAt}}', ...ids])).split('\n');
+    };
+    const before = await starts();
+    await Promise.all(services.map((service) => this.kill(service)));
+    await eventually(
+      `${services.join(', ')} are started again`,
+      async () => (await starts()).every((start) => !before.includes(start)),
+      60_000,
+    );
   }
 
   /** A new container in place of the old one, on the same volumes. */

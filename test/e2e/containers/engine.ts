@@ -106,10 +106,22 @@ export class ContainerEngine implements AsyncDisposable {
 
   /** Runs a program of this machine among the engine's processes and in its network. */
   inside(program: string, ...args: string[]): Promise<string> {
+    return must('nsenter', [...this.#entered(), program, ...args]);
+  }
+
+  /** The same, in a group of processes of its own. */
+  beginInside(program: string, ...args: string[]): ChildProcess {
+    return spawn('nsenter', [...this.#entered(), program, ...args], {
+      env: cleanEnvironment({ PATH }),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+  }
+
+  #entered(): string[] {
     const process = readFileSync(join(this.directory, 'inside'), 'utf8').trim();
     // The process itself stands outside of the numbers that it gives its children.
-    const entered = ['--target', process, '--mount', '--net', `--pid=/proc/${process}/ns/pid_for_children`];
-    return must('nsenter', [...entered, program, ...args]);
+    return ['--target', process, '--mount', '--net', `--pid=/proc/${process}/ns/pid_for_children`];
   }
 
   /** Ends it with all its containers and leaves nothing; may be called twice. */
