@@ -1,16 +1,23 @@
-// The light stack in direct mode, brought up as an operator does it, on the ports of production.
+// The light stack in direct mode, on the ports of production, as an operator has it: set up as the release before,
+// upgraded to this version, through an upgrade that fails, back, and restored on an empty machine.
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CorePlace, curl, type Device, enroll } from '../embedded/core-client.ts';
-import { eventually } from '../embedded/embedded.ts';
+import { eventually, outcomeOf } from '../embedded/embedded.ts';
+import { commitAll, git, releaseBefore } from '../embedded/release-before.ts';
 import { streamDevice } from '../embedded/stream-device.ts';
-import { ComposeStack, composeStack, copyCheckout } from './compose-stack.ts';
+import { ComposeStack, copyCheckout } from './compose-stack.ts';
 import { type ContainerEngine, must, ran } from './engine.ts';
 import { obstacle, sharedEngine } from './shared-engine.ts';
+import { checkoutBefore, IMAGE_BEFORE, makeVersion } from './versions.ts';
 
 const ONE_GIGABYTE = 1e9;
+const [CURRENT, BROKEN] = ['99.0.0', '99.2.0'];
+const TOKEN = 'a-token-for-the-backups-of-a-test-7';
+const BROKEN_CORE = 'process.exit(3);\n';
 
 const PASSWORD = 'a password of direct mode 7';
 const BACKUP_PASSPHRASE = 'a passphrase of backups in direct mode 7';
@@ -43,23 +50,130 @@ async function administer<T>(stack: ComposeStack, core: CorePlace, path: string,
   return (body === '' ? undefined : JSON.parse(body)) as T;
 }
 
-describe.skipIf(obstacle !== '')('the light stack in containers', () => {
+/** Runs a script and kills it with all that it started as soon as `at` is true. */
+async function killedWhen(
+  stack: ComposeStack,
+  at: () => boolean | Promise<boolean>,
+  script: string,
+  ...args: string[]
+): Promise<void> {
+  const child = stack.beginInside(script, ...args);
+  const ended = outcomeOf(child);
+  let isOver = false;
+  void ended.then(() => (isOver = true));
+  while (!isOver && !(await at())) await delay(2);
+  if (!isOver) process.kill(-(child.pid ?? 0), 'SIGKILL');
+  const { code, output } = await ended;
+  if (code !== null) throw new Error(`${script} ended by itself: exit ${String(code)}\n${output}`);
+}
+
+const title = releaseBefore() ?? 'none in this clone, so this checkout stands for it';
+describe.skipIf(obstacle !== '')(`the light stack in containers, from the release before (${title})`, () => {
   let stack: ComposeStack;
+  /** Where a backup is restored. */
+  let empty: ComposeStack;
   let before: string[];
   let device: Device;
+  let secrets: Record<string, string>;
+  const key = (): string => join(stack.engine.directory, 'key');
+  const backup = (): string => join(stack.engine.directory, 'backup.age');
+
   beforeAll(async () => {
-    const started = performance.now();
+    const shared = await sharedEngine();
     // The stack of other files may stand beside it.
-    before = await listening((await sharedEngine()).engine);
-    stack = await composeStack(await sharedEngine(), {
+    before = await listening(shared.engine);
+    empty = new ComposeStack(shared, { production: true });
+    await copyCheckout(empty.root);
+    await empty.build();
+    stack = new ComposeStack(shared, {
       production: true,
       layers: ['compose/compose.runtime.yaml'],
-      env: { BACKUP_TARGET: '/var/lib/holdfast/backups', BACKUP_PASSPHRASE },
+      checkout: (directory) => checkoutBefore(shared.engine, directory),
     });
-    process.stdout.write(`light stack in direct mode: ${String(Math.round(performance.now() - started))} ms\n`);
+    await stack.prepare();
+    commitAll(stack.root, 'the release before');
+    writeFileSync(key(), `${BACKUP_PASSPHRASE}\n`);
   });
   afterAll(async () => {
     await stack?.down();
+    const left = stack === undefined ? '' : await copies();
+    if (left !== '') await stack.engine.docker(['volume', 'rm', ...left.split('\n')]);
+  });
+
+  const upgrade = (...args: string[]) => outcomeOf(stack.beginInside('upgrade.sh', ...args));
+
+  /** A machine under load may be unhealthy for a while. */
+  const canApply = (from: string): Promise<void> =>
+    eventually('nothing prevents it', async () => (await upgrade('check', '--from', from)).code === 10, 120_000);
+
+  /** True while the upgrade is in that phase. */
+  const isIn = (phase: string) => (): boolean => {
+    const file = join(stack.root, '.upgrade/containers');
+    return existsSync(file) && readFileSync(file, 'utf8').startsWith(`phase=${phase}\n`);
+  };
+
+  const runs = async (): Promise<string> =>
+    stack.engine.docker(['inspect', '--format', '{{.Config.Image}}', await stack.container('core')]);
+
+  const copies = (): Promise<string> =>
+    stack.engine.docker(['volume', 'ls', '--quiet', '--filter', 'label=holdfast.before-upgrade']);
+
+  /** What an upgrade that has ended must not leave. */
+  async function halfDone(): Promise<string[]> {
+    const ids = ['label=holdfast.upgrading', 'label=com.docker.compose.oneoff=True'].map((label) =>
+      stack.engine.docker(['ps', '--all', '--quiet', '--filter', label]),
+    );
+    const states = ['containers', 'containers.new'].filter((name) => existsSync(join(stack.root, '.upgrade', name)));
+    return [...(await Promise.all(ids)), ...states].filter((each) => each !== '');
+  }
+
+  async function people(): Promise<string[]> {
+    const { results } = await administer<{ results: { username: string }[] }>(
+      stack,
+      await placeOf(stack),
+      '/api/users',
+    );
+    return results.map(({ username }) => username).filter((name) => ['dora', 'eve'].includes(name));
+  }
+
+  async function isLetIn(): Promise<void> {
+    const stream = await streamDevice(await placeOf(stack), device, 'dora');
+    await stream.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
+    stream.leave();
+  }
+
+  it('lets a device in that trusts nothing but its CA: at the core itself, and on the stream', async () => {
+    expect(await stack.scriptInside('start.sh')).toContain('A device can enroll, connect and send.');
+    expect(await runs()).toBe(IMAGE_BEFORE);
+    const core = await placeOf(stack);
+    const { id } = await administer<{ id: number }>(stack, core, '/api/users', { username: 'dora', name: 'Dora' });
+    await administer(stack, core, `/api/users/${id}/password`, { password: PASSWORD });
+    const enrollment = await administer<{ url: string }>(stack, core, `/api/users/${id}/enrollment`, {});
+    const link = new URL(enrollment.url);
+    expect(link.searchParams.get('host')).toBe(stack.engine.address);
+    device = await enroll(core, stack.root, 'dora', link.searchParams.get('token') ?? '');
+    await isLetIn();
+    secrets = stack.env;
+  });
+
+  it('becomes this version with its data and secrets, although the upgrade is killed during the start', async () => {
+    const current = await makeVersion(stack.engine, CURRENT);
+    commitAll(current, `version ${CURRENT}`);
+    // The commit that stands for a release can't prepare a version with new required settings.
+    if (!(releaseBefore() ?? '').startsWith('v')) appendFileSync(join(stack.root, '.env'), `BACKUP_TOKEN=${TOKEN}\n`);
+    await canApply(current);
+    await killedWhen(stack, isIn('start'), 'upgrade.sh', 'apply', '--from', current);
+    const settings = { BACKUP_TARGET: '/var/lib/holdfast/backups', BACKUP_PASSPHRASE };
+    for (const [name, value] of Object.entries(settings))
+      appendFileSync(join(stack.root, '.env'), `${name}=${value}\n`);
+    expect(await upgrade('check', '--from', current)).toMatchObject({
+      code: 0,
+      output: expect.stringMatching(/99\.0\.0 runs and passed[^]*Holdfast 99\.0\.0 is up to date/),
+    });
+    expect([await runs(), await people(), await halfDone()]).toEqual([`localhost/holdfast:${CURRENT}`, ['dora'], []]);
+    // A version may add secrets of its own.
+    expect(stack.env).toMatchObject(secrets);
+    await isLetIn();
   });
 
   it('comes up healthy from one command', async () => {
@@ -98,19 +212,6 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
     expect(await request(`https://${address}:8446/Marti/api/version`)).toMatch(/^(200|401) /);
     const streaming = await ran('curl', ['-sS', '--cacert', authority, `https://${address}:8089/`], {});
     expect(streaming.stderr).toMatch(/certificate required/);
-  });
-
-  it('lets a device in that trusts nothing but its CA: at the core itself, and on the stream', async () => {
-    const core = await placeOf(stack);
-    const { id } = await administer<{ id: number }>(stack, core, '/api/users', { username: 'dora', name: 'Dora' });
-    await administer(stack, core, `/api/users/${id}/password`, { password: PASSWORD });
-    const enrollment = await administer<{ url: string }>(stack, core, `/api/users/${id}/enrollment`, {});
-    const link = new URL(enrollment.url);
-    expect(link.searchParams.get('host')).toBe(stack.engine.address);
-    device = await enroll(core, stack.root, 'dora', link.searchParams.get('token') ?? '');
-    const stream = await streamDevice(core, device, 'dora');
-    await stream.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
-    stream.leave();
   });
 
   it('sees by its read-only door each container, and the one that has ended', async () => {
@@ -155,29 +256,70 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
     await eventually('the backup is proven', proven, 120_000);
   });
 
-  it('comes back on an empty machine from a backup and its passphrase alone', async () => {
+  it('goes back by itself, volumes included, when the core of a version cannot start, and health says so', async () => {
+    secrets = stack.env;
+    await stack.script('backup.sh', '--output', backup(), '--passphrase-file', key(), '--no-proof');
+    const core = await placeOf(stack);
+    await administer(stack, core, '/api/users', { username: 'eve', name: 'Eve' });
+    const earlier = await copies();
+    const broken = await makeVersion(stack.engine, BROKEN, { 'core.js': BROKEN_CORE });
+    await canApply(broken);
+    expect(await upgrade('apply', '--from', broken, '--timeout', '4')).toMatchObject({
+      code: 4,
+      output: expect.stringContaining(`${CURRENT} runs and passed the connection check`),
+    });
+    expect([await runs(), await people(), await copies(), await halfDone()]).toEqual([
+      `localhost/holdfast:${CURRENT}`,
+      ['dora', 'eve'],
+      earlier,
+      [],
+    ]);
+    await expect
+      .poll(() => administer(stack, core, '/api/health/updates').catch(String))
+      .toMatchObject({
+        status: 'warning',
+        message: expect.stringMatching(/upgrade to 99\.2\.0 .* failed and 99\.0\.0 runs again/),
+      });
+    expect(await upgrade('check', '--from', broken)).toMatchObject({
+      code: 11,
+      output: expect.stringMatching(/failed +earlier upgrade +the upgrade to 99\.2\.0 failed/),
+    });
+    const { output } = await upgrade('check', '--from', broken, '--clear');
+    expect(output).toMatch(/ok +earlier upgrade/);
+  });
+
+  it('returns to the release before with its data, although that is killed while volumes are put back', async () => {
+    expect(await upgrade('back')).toMatchObject({ code: 3, output: expect.stringContaining('--to-snapshot') });
+    await killedWhen(stack, isIn('copy'), 'upgrade.sh', 'back', '--to-snapshot');
+    expect(await upgrade('recover')).toMatchObject({ code: 0 });
+    expect([await runs(), await people(), await copies(), await halfDone()]).toEqual([IMAGE_BEFORE, ['dora'], '', []]);
+    expect(git(stack.root, 'status', '--porcelain', '--untracked-files=no')).toBe('');
+    await isLetIn();
+  });
+
+  it('comes back on an empty machine from a backup and its passphrase alone, although the restore is killed', async () => {
     const { engine } = stack;
-    const [file, key] = ['backup.age', 'key'].map((name) => join(engine.directory, name)) as [string, string];
-    writeFileSync(key, `${BACKUP_PASSPHRASE}\n`);
-    await stack.script('backup.sh', '--output', file, '--passphrase-file', key);
-    const secrets = stack.env;
     await stack.down();
-    const other = new ComposeStack(await sharedEngine(), { production: true });
-    await copyCheckout(other.root);
-    writeFileSync(`${key}-of-another`, 'another passphrase\n');
-    const wrong = other.script('setup.sh', '--restore', file, '--passphrase-file', `${key}-of-another`);
+    // The release before does not know what this one added.
+    for (const each of await stack.leftovers()) {
+      const [kind = '', name = ''] = each.split(' ');
+      await engine.docker([kind, 'rm', name]);
+    }
+    stack = empty;
+    writeFileSync(`${key()}-of-another`, 'another passphrase\n');
+    const wrong = stack.script('setup.sh', '--restore', backup(), '--passphrase-file', `${key()}-of-another`);
     await expect(wrong).rejects.toThrow(/passphrase/);
-    await other.script('setup.sh', '--restore', file, '--passphrase-file', key);
-    stack = other;
-    expect(other.env).toEqual(secrets);
-    await other.up();
-    const core = await placeOf(other);
-    const { results } = await administer<{ results: { username: string }[] }>(other, core, '/api/users');
-    expect(results.map(({ username }) => username)).toContain('dora');
-    const stream = await streamDevice(core, device, 'dora');
-    await stream.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
-    stream.leave();
-    await expect(other.script('setup.sh', '--restore', file, '--passphrase-file', key)).rejects.toThrow(/\.env exists/);
+    const restore = ['--restore', backup(), '--passphrase-file', key()];
+    const filters = ['project=holdfast', 'service=core-database'].flatMap((each) => ['--filter', `label=com.docker.compose.${each}`]); // prettier-ignore
+    const databaseRuns = async (): Promise<boolean> => (await engine.docker(['ps', '--quiet', ...filters])) !== '';
+    await killedWhen(stack, databaseRuns, 'setup.sh', ...restore);
+    expect(existsSync(join(stack.root, '.env'))).toBe(false);
+    await stack.script('setup.sh', ...restore);
+    expect(stack.env).toEqual(secrets);
+    await stack.scriptInside('start.sh');
+    expect([await people(), await halfDone()]).toEqual([['dora'], []]);
+    await isLetIn();
+    await expect(stack.script('setup.sh', ...restore)).rejects.toThrow(/\.env exists/);
   });
 
   it('leaves nothing behind when it is taken down with its volumes', async () => {

@@ -1,33 +1,15 @@
 // Upgrades an installation of the release before to this version and back, with data and secrets; then to made-up
 // versions: one that works, one that cannot start; and kills it on the way.
 
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../../http/fake-deps.ts';
-import {
-  cleanEnvironment,
-  freeOffset,
-  home,
-  type Outcome,
-  outcomeOf,
-  query,
-  secretsOf,
-  type StackFile,
-} from './embedded.ts';
+import { cleanEnvironment, freeOffset, type Outcome, outcomeOf, query, secretsOf, type StackFile } from './embedded.ts';
+import { commitAll, git, releaseBefore, takePackages, unpack } from './release-before.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'holdfast-upgrade-'));
 const installation = join(place, 'installation');
@@ -38,51 +20,9 @@ const THRESHOLDS = 'monitor/config/thresholds.yml';
 const ONLY_MINE = ` M ${THRESHOLDS}\n`;
 const journal = join(installation, '.upgrade/journal.json');
 
-/** Stands for the release before as long as there is no tag: the first commit whose upgrade.sh knows every stack. */
-const FIRST_THAT_UPGRADES = 'd5306187833bf6b5bf434e4bfba9c21e1bc2904d';
 const LONG = { timeout: 240_000 };
-const AS_TEST = ['-c', 'user.name=test', '-c', 'user.email=test@example.org'];
 /** This checkout as a version, and later ones. */
 const [CURRENT, GOOD, BROKEN, DEMANDING] = ['99.0.0', '99.1.0', '99.2.0', '99.9.0'];
-
-/** The newest release before this commit, or what stands for it; undefined if this clone holds neither. */
-function releaseBefore(): string | undefined {
-  const output = (...args: string[]): string | undefined => {
-    const { status, stdout } = spawnSync('git', args, { cwd: home, encoding: 'utf8' });
-    return status === 0 ? stdout.trim() : undefined;
-  };
-  return (
-    output('describe', '--tags', '--abbrev=0', '--match=v*', 'HEAD^') ??
-    output('rev-parse', '--verify', '--quiet', `${FIRST_THAT_UPGRADES}^{commit}`)
-  );
-}
-
-/** The files of a commit, or of this checkout as it is. */
-function unpack(directory: string, commit: string | undefined): void {
-  mkdirSync(directory);
-  const list = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: home });
-  const input =
-    commit === undefined
-      ? execFileSync('tar', ['-c', '-T', '-'], { cwd: home, input: list, maxBuffer: 1e9 })
-      : execFileSync('git', ['archive', commit], { cwd: home, maxBuffer: 1e9 });
-  execFileSync('tar', ['-x'], { cwd: directory, input });
-}
-
-/** The packages of today as those of the lock file: an upgrade concerns data and programs. */
-function takePackages(directory: string): void {
-  execFileSync('cp', ['-al', join(home, 'node_modules'), directory]);
-  rmSync(join(directory, 'node_modules/.holdfast-lock'));
-  cpSync(join(directory, 'package-lock.json'), join(directory, 'node_modules/.holdfast-lock'));
-}
-
-function commitAll(directory: string, message: string): void {
-  for (const args of [
-    ['init', '--quiet', '--initial-branch', 'main'],
-    ['add', '--all'],
-    ['commit', '--quiet', '-m', message],
-  ])
-    execFileSync('git', [...AS_TEST, ...args], { cwd: directory });
-}
 
 const packageOf = (directory: string): { version: string } =>
   JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')) as { version: string };
@@ -167,9 +107,6 @@ async function marks(): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-const git = (...args: string[]): string =>
-  execFileSync('git', [...AS_TEST, ...args], { cwd: installation, encoding: 'utf8' });
-
 /** Runs an upgrade and kills it in that step. What it waits for goes on. */
 async function killedIn(step: string, from: string): Promise<void> {
   const child = script('upgrade.sh', 'apply', '--from', from);
@@ -250,8 +187,11 @@ describe(`the release before (${title})`, () => {
     });
     expect(await upgrade('back', '--to-snapshot')).toMatchObject({ code: 0 });
     expect([await release(), await kept()]).toEqual([old, first]);
-    expect([existsSync(join(installation, 'new-file')), git('status', '--porcelain')]).toEqual([false, ONLY_MINE]);
-    expect(git('symbolic-ref', 'HEAD').trim()).toBe('refs/heads/main');
+    expect([existsSync(join(installation, 'new-file')), git(installation, 'status', '--porcelain')]).toEqual([
+      false,
+      ONLY_MINE,
+    ]);
+    expect(git(installation, 'symbolic-ref', 'HEAD').trim()).toBe('refs/heads/main');
     expect(readdirSync(data)).toContain('set-aside-upgrade-99.0.0');
     expect((await upgrade('check', '--clear', '--from', installation)).code).toBe(0);
     expect(readdirSync(data).filter((name) => name.includes('upgrade-'))).toEqual([]);
@@ -346,7 +286,11 @@ describe('this version', () => {
         code: 4,
         output: expect.stringContaining('The upgrade to 99.2.0 failed. Version 99.0.0 runs'),
       });
-      expect([await release(), await marks(), git('status', '--porcelain')]).toEqual([CURRENT, ['first'], ONLY_MINE]);
+      expect([await release(), await marks(), git(installation, 'status', '--porcelain')]).toEqual([
+        CURRENT,
+        ['first'],
+        ONLY_MINE,
+      ]);
       const { modules } = await api<{ modules: Record<string, { status: string; message: string }> }>('health');
       expect(modules['updates']).toMatchObject({
         status: 'warning',
@@ -374,7 +318,10 @@ describe('this version', () => {
     await mark('on 99.1.0');
     expect(await upgrade('back')).toMatchObject({ code: 0 });
     expect([await release(), await marks()]).toEqual([CURRENT, ['first', 'on 99.1.0']]);
-    expect([existsSync(join(installation, 'newer-file')), git('status', '--porcelain')]).toEqual([false, ONLY_MINE]);
+    expect([existsSync(join(installation, 'newer-file')), git(installation, 'status', '--porcelain')]).toEqual([
+      false,
+      ONLY_MINE,
+    ]);
     expect(await upgrade('back')).toMatchObject({ code: 3, output: expect.stringContaining('no upgrade') });
   });
 
