@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../embedded/embedded.ts';
 import { type LightAuthenticator, openAuthenticator } from './light-authenticator.ts';
-import { addressesOf, becomesHealthy, SERVICES, startedAt } from './light-services.ts';
+import { addressesOf, becomesHealthy, SERVICES } from './light-services.ts';
 import { type LightWorld, makeWorld } from './light-world.ts';
 import { obstacle } from './shared-engine.ts';
 import { sharedLight, type SharedLight } from './shared-light.ts';
@@ -12,6 +12,10 @@ import { administer } from './through-caddy.ts';
 
 /** A container that is killed is back and healthy within this; measured are some ten seconds. */
 const HEALS_WITHIN_MS = 120_000;
+/** Every service, in groups whose other half goes on. */
+const TOGETHER = [/database$/, /^(?:identity|core|flows|video|backup)$/, /^(?:management|caddy)$/].map((name) => ({
+  services: SERVICES.filter((service) => name.test(service)),
+}));
 const KEEPS_ALL = { cot: null, geochat: null, files: null, missionpackages: null, missions: null };
 
 describe.skipIf(obstacle !== '')('the light stack', () => {
@@ -45,17 +49,20 @@ describe.skipIf(obstacle !== '')('the light stack', () => {
     expect(await retentionHistory()).toEqual(history);
   }
 
-  it.each(SERVICES)('loses nothing when %s is made anew', async (service) => {
-    const before = await light.container(service);
-    await light.recreate(service);
-    expect(await light.container(service)).not.toBe(before);
+  it('has every service in one of the groups', () => {
+    expect(TOGETHER.flatMap(({ services }) => services).toSorted()).toEqual([...SERVICES].toSorted());
+  });
+
+  it.each(TOGETHER)('loses nothing when $services are made anew', async ({ services }) => {
+    const containers = (): Promise<string[]> => Promise.all(services.map((service) => light.container(service)));
+    const before = await containers();
+    await light.recreate(...services);
+    expect((await containers()).filter((each) => before.includes(each))).toEqual([]);
     await nothingIsLost();
   });
 
-  it.each(SERVICES)('heals by itself when %s is killed', async (service) => {
-    const before = await startedAt(light, service);
-    await light.kill(service);
-    await eventually('it is started again', async () => (await startedAt(light, service)) !== before, 60_000);
+  it.each(TOGETHER)('heals by itself when $services are killed', async ({ services }) => {
+    await light.killTogether(services);
     await nothingIsLost();
   });
 
