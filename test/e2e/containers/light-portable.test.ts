@@ -1,5 +1,4 @@
-// The stack suite on the light stack: every file that uses a stack through its doors alone, by a
-// process of its own.
+// The stack suite on the light stack: the files that see what differs in containers, by a process of their own.
 
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -28,7 +27,14 @@ describe.skipIf(obstacle !== '')('the stack suite on the light stack', () => {
     await using authenticator = await openAuthenticator(await sharedLight());
     const report = join(authenticator.stack.data, 'report.json');
     const reporters = ['--reporter', 'json', '--outputFile', report];
-    const program = [join(home, 'node_modules/vitest/vitest.mjs'), 'run', '--project', 'real', '--no-file-parallelism'];
+    const program = [
+      join(home, 'node_modules/vitest/vitest.mjs'),
+      'run',
+      '--project',
+      'real',
+      '--no-file-parallelism',
+      '--no-isolate',
+    ];
     const env = { ...process.env, HOLDFAST_STACK_FILE: authenticator.stackFile };
     const child = spawn(process.execPath, [...program, ...reporters, ...PORTABLE_FILES], {
       cwd: home,
