@@ -7,6 +7,7 @@
 import 'reflect-metadata';
 import { writeSync } from 'node:fs';
 import { readServerIdentity } from '@holdfast/core/tls/server-identity';
+import type { ThinningRow } from '@holdfast/kit/core-wire';
 import { jsonLog } from '@holdfast/kit/log';
 import type { Archive, PlacedMembership } from '../packages/core/model/stream.ts';
 import { LargeEvents } from '../packages/core/stream/large-events.ts';
@@ -18,9 +19,11 @@ import type { CotFiles } from './cot-order.ts';
 
 export interface CotCoreOrder extends CotFiles {
   port: number;
+  thinning?: ThinningRow[];
+  maxConnections?: number;
 }
 
-const { port, ...files } = JSON.parse(process.argv[2] ?? '{}') as CotCoreOrder;
+const { port, thinning = [], maxConnections, ...files } = JSON.parse(process.argv[2] ?? '{}') as CotCoreOrder;
 /** Who comes and goes is no news here. */
 const log = {
   ...jsonLog({ role: 'cot-core', write: (bytes) => writeSync(2, bytes) }),
@@ -52,6 +55,7 @@ const stream = new Stream({
   largeEvents: new LargeEvents({ apiUrl: 'https://127.0.0.1:8443', now }),
   log,
   now,
+  thinning,
 });
 const listener = new CoreListener({
   name: 'stream',
@@ -62,6 +66,7 @@ const listener = new CoreListener({
   live: createLiveConnections(),
   accepted: (arrival) => stream.accepted(arrival),
   log,
+  ...(maxConnections === undefined ? {} : { maxConnections }),
 });
 await listener.listen();
 // An exit of our own: a profile is written only then.

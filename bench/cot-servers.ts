@@ -12,6 +12,7 @@ import { openAuthority } from '@holdfast/pki/authority';
 import { ensureServerCertificate } from '@holdfast/pki/server-certificate';
 import type { StreamCounts } from '../packages/core/model/stream.ts';
 import type { CotCoreOrder } from './cot-core.ts';
+import type { CrowdOrder, CrowdState } from './crowd.ts';
 import type { CotFiles, CotOrder, CotResult } from './cot-order.ts';
 
 const MAX_OUTPUT = 1024 * 1024;
@@ -61,8 +62,11 @@ export async function startBare({ server, client }: BothFiles): Promise<OwnServe
  * The stream without a database. `HOLDFAST_BENCH_CPU_PROFILE` names a directory for a profile of
  * each run of it.
  */
-export async function startStream({ server, client }: BothFiles): Promise<StreamServer> {
-  const order: CotCoreOrder = { ...server, port: await freePort() };
+export async function startStream(
+  { server, client }: BothFiles,
+  more: Pick<CotCoreOrder, 'thinning' | 'maxConnections'> = {},
+): Promise<StreamServer> {
+  const order: CotCoreOrder = { ...server, ...more, port: await freePort() };
   const profiles = process.env['HOLDFAST_BENCH_CPU_PROFILE'];
   const options = profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`];
   const made = await started('cot-core.ts', order, options);
@@ -73,6 +77,28 @@ export async function startStream({ server, client }: BothFiles): Promise<Stream
       const [counts] = (await once(made.child, 'message')) as [StreamCounts];
       return counts;
     },
+  };
+}
+
+/** Connects all of them before it resolves; to be ended. */
+export async function startCrowd(
+  { port, files }: CotServer,
+  order: Pick<CrowdOrder, 'connections' | 'everyMs'>,
+): Promise<{ state(): Promise<CrowdState>; end(): void }> {
+  const whole: CrowdOrder = { ...files, ...order, port };
+  const child = fork(join(import.meta.dirname, 'crowd.ts'), [JSON.stringify(whole)], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  if (child.stdout === null) throw new Error('crowd.ts has no output');
+  const [first] = await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
+  if (!String(first).startsWith('connected')) throw new Error(`crowd.ts has ended with ${String(first)}`);
+  return {
+    async state() {
+      child.send('state');
+      const [state] = (await once(child, 'message')) as [CrowdState];
+      return state;
+    },
+    end: () => void child.kill('SIGTERM'),
   };
 }
 

@@ -18,6 +18,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   start: async () => (await import('./start.ts')).run(),
   'vacuum-tuning': async () => (await import('./vacuum-tuning.ts')).run(),
   verify: async () => (await import('./verify.ts')).run(),
+  thinning: async () => (await import('./thinning.ts')).run(),
   users: async () => (await import('./users.ts')).run(),
 };
 

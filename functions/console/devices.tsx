@@ -94,6 +94,19 @@ function Framings({ clients }: { clients: readonly ConnectedClient[] }) {
   );
 }
 
+/** As last measured by the health module. */
+function Thinning({ core = {} }: { core: Readonly<Record<string, unknown>> | undefined }) {
+  const { clients, thinning_seconds: seconds } = core;
+  if (typeof clients !== 'number' || typeof seconds !== 'number' || seconds === 0) return null;
+  return (
+    <p>
+      Positions are thinned: with {clients} connections, each device gets the newest position of another one at most
+      every {seconds} s. Chat, emergencies and missions are not delayed. To change this, set{' '}
+      <code>STREAM_THINNING</code>.
+    </p>
+  );
+}
+
 /** The groups by the names that devices show. */
 function formatGroups(groups: readonly string[]): string {
   if (groups.length === 0) return 'none (receives nothing)';
@@ -267,8 +280,9 @@ function chooseQuery({ username }: ConnectedClient): string {
 async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
   const search = (c.req.query('search') ?? '').trim().slice(0, 200);
   const page = pageNumber(c.req.query('page'));
-  const [result, logs] = await Promise.all([
+  const [result, states, logs] = await Promise.all([
     attempt(() => deps.together('clients', () => connectedClients(deps))),
+    deps.health.states(),
     attempt(() => deps.coreContents.errorLogs()),
   ]);
   const all = result.done ?? [];
@@ -293,6 +307,7 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
             <DeviceList clients={found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE)} clock={clock} mayEnd={mayEnd} />
             <Pager url={new URL(c.req.url)} page={page} pageSize={PAGE_SIZE} count={found.length} />
             <Framings clients={found} />
+            <Thinning core={states.find(({ module }) => module === 'core')?.measurement?.data} />
           </>
         )}
       </section>

@@ -1,6 +1,7 @@
 // Builds the stream and its parts: groups of people, missions, event archive and presence log.
 
 import { urlHost } from '@holdfast/kit/addresses';
+import type { ThinningRow } from '@holdfast/kit/core-wire';
 import type { Log } from '@holdfast/kit/log';
 import { CORE_VERSION } from './admin/server.ts';
 import { type PeopleGroups, rowsOf } from './groups/own-groups.ts';
@@ -12,13 +13,14 @@ import type { RunSql } from './store/certificates.ts';
 import { type CotWriter, cotWriter } from './store/cot-events.ts';
 import { type ActiveGroups, type GroupStore, GroupVectors } from './store/groups.ts';
 import { lossStore } from './store/tables.ts';
-import { EventArchive } from './stream/archive.ts';
+import { EventArchive } from './archive/archive.ts';
 import type { Injectors } from './stream/injectors.ts';
 import { LargeEvents } from './stream/large-events.ts';
-import { unwrittenLosses } from './stream/losses.ts';
+import { unwrittenLosses } from './archive/losses.ts';
 import { StoredPresenceLog } from './stream/presence-log.ts';
 import type { Repeater } from './stream/repeater.ts';
 import { Stream } from './stream/stream.ts';
+import { AUTO_THINNING } from './stream/thinning.ts';
 
 export interface StreamGroupsParts {
   people: PeopleGroups;
@@ -78,6 +80,7 @@ export interface StoredStreamOptions {
   runArchive: RunSql;
   /** The writer of the archive, measured. */
   timed: (writer: CotWriter) => CotWriter;
+  thinning: readonly ThinningRow[] | 'auto';
   log: Log;
   now: () => Date;
 }
@@ -125,6 +128,7 @@ export function createStoredStream(options: StoredStreamOptions): StoredStream {
     largeEvents,
     log,
     now,
+    thinning: options.thinning === 'auto' ? AUTO_THINNING : options.thinning,
   });
   return {
     stream,

@@ -2,6 +2,7 @@
 // and log are injected.
 
 import { basename, join } from 'node:path';
+import type { ThinningRow } from '@holdfast/kit/core-wire';
 import type { Schedules } from '@holdfast/kit/cron';
 import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { CHANNEL_PREFIX } from '@holdfast/kit/names';
@@ -45,6 +46,8 @@ export interface CoreOptions extends CoreCertificatesOptions {
   ports: CorePortNumbers;
   /** SERVER_ADDRESS. */
   hostname: string;
+  /** STREAM_THINNING; default: off. */
+  thinning?: readonly ThinningRow[] | 'auto';
   /** Groups that give a right in Holdfast: no channels, whatever they are called. */
   roleGroups: readonly string[];
   /** The same, on connections of its own that have minutes: for files. */
@@ -120,6 +123,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     runEvents,
     runArchive: options.runArchive,
     timed: (writer) => latencies.timed(writer),
+    thinning: options.thinning ?? [],
     log,
     now,
   });

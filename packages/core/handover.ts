@@ -31,6 +31,8 @@ const handoverSchema = z.object({
   /** Groups that give a right in Holdfast: no channels. */
   roleGroups: z.array(z.string()),
   trustedProxies: z.array(z.string()),
+  /** STREAM_THINNING; none: off. */
+  thinning: z.union([z.literal('auto'), z.array(z.object({ clients: z.number(), seconds: z.number() }))]),
 });
 
 export type CoreHandover = z.infer<typeof handoverSchema>;

@@ -46,4 +46,25 @@ export interface RetentionRunOrder {
   maxRows: number | null;
 }
 
+/** From so many connected clients on, a position of each uid at most once in so many seconds. */
+export interface ThinningRow {
+  clients: number;
+  seconds: number;
+}
+
+const MAX_THINNING_ROWS = 20;
+
+/** `off` (no rows), `auto`, or rows such as `1000:120,10000:240`; undefined for any other text. */
+export function parseThinning(text: string): ThinningRow[] | 'auto' | undefined {
+  if (text === 'auto') return text;
+  if (text === 'off') return [];
+  const rows = text.split(',').map((row): ThinningRow => {
+    const [, clients, seconds] = /^ *(\d{1,7}):(\d{1,4}) *$/.exec(row) ?? [];
+    return { clients: Number(clients), seconds: Number(seconds) };
+  });
+  const isRow = ({ clients, seconds }: ThinningRow, at: number): boolean =>
+    clients > (rows[at - 1]?.clients ?? -1) && seconds >= 1 && seconds <= 3_600;
+  return rows.length <= MAX_THINNING_ROWS && rows.every(isRow) ? rows : undefined;
+}
+
 export type RetentionRunState = 'running' | 'done' | 'failed' | 'interrupted';

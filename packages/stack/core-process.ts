@@ -73,6 +73,7 @@ function coreOptions(handover: CoreHandover, url: Secret, log: JsonLog): Paramet
     serverNames: handover.serverNames,
     hostname: handover.serverAddress,
     roleGroups: handover.roleGroups,
+    thinning: handover.thinning,
     validityDays: VALIDITY_DAYS,
     run: database('core'),
     runEvents: database('core-events', { lockTimeoutMs: EVENTS_LOCK_MS }),

@@ -6,6 +6,7 @@ import { backupPlan } from '@holdfast/backup/handover';
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
 import { coversLoopback } from '@holdfast/kit/addresses';
+import { parseThinning } from '@holdfast/kit/core-wire';
 import { basesOf, CORE_BASE } from '@holdfast/kit/directory';
 import { WEBADMIN } from '@holdfast/kit/names';
 import { Secret } from '@holdfast/kit/secret';
@@ -278,6 +279,7 @@ class EmbeddedPlanner {
       },
       roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
       trustedProxies: settings.TRUSTED_PROXIES ?? [],
+      thinning: parseThinning(settings.STREAM_THINNING) ?? [],
     };
   }
 

@@ -7,12 +7,13 @@ import { nameKey } from '@holdfast/kit/names';
 import { oneLine, shortened } from '@holdfast/kit/text';
 import { coreCertificates } from './certificates.ts';
 import { coreClients, coreGroups, coreNotices } from './clients.ts';
-import type { Core, CoreNotices, CorePlugin, CoreRetention, CoreStatus } from './port.ts';
+import type { Core, CoreNotices, CorePlugin, CoreRetention, CoreStatus, CoreStreamFacts } from './port.ts';
 import { type CoreCalls, CorePort, WITHIN_MS } from './request.ts';
 import { HttpCoreRetention } from './retention.ts';
 
 const VERSION = '/Marti/api/version';
 const METRICS = '/actuator/metrics';
+const STREAM = '/actuator/custom-network-metrics';
 const ATTEMPTS = '/Marti/api/tls/attempts';
 const MAX_CHARACTERS = 100;
 /** The status of a core without such a list: a release has no such path. */
@@ -33,8 +34,14 @@ const attempt = z.object({
   reason: text,
 });
 
+/** A release has no `thinning`. */
+const streamFacts = z.object({
+  numClients: z.number().default(0),
+  thinning: z.object({ seconds: z.number().nonnegative() }).optional(),
+});
+
 /** The core's own facts, and recent enrollment attempts. */
-export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAttempts'> {
+export function coreStatus(port: CorePort): Pick<Core, 'status' | 'stream' | 'enrollmentAttempts'> {
   /** Text, whatever its content type, but not an HTML page. */
   async function version(calls: CoreCalls): Promise<string> {
     const answer = await calls.ask('GET', VERSION, { headers: { accept: 'text/plain, */*;q=0.5' } });
@@ -77,6 +84,14 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAtt
         // -1 means no cap.
         memory: used === undefined ? null : { usedBytes: used, capBytes: cap === undefined || cap <= 0 ? null : cap },
       };
+    },
+
+    async stream(): Promise<CoreStreamFacts | undefined> {
+      const calls = port.within(WITHIN_MS);
+      const answer = await calls.ask('GET', STREAM);
+      if (NOT_REPORTED.has(answer.status)) return undefined;
+      const { numClients, thinning } = calls.read(`GET ${STREAM}`, answer, streamFacts);
+      return thinning && { clients: numClients, thinningSeconds: thinning.seconds };
     },
 
     async enrollmentAttempts(username): Promise<EnrollmentAttempt[] | undefined> {

@@ -62,6 +62,13 @@ export interface CoreStatus {
   memory: { usedBytes: number; capBytes: number | null } | null;
 }
 
+/** The stream of the light core. */
+export interface CoreStreamFacts {
+  clients: number;
+  /** Receivers get the newest position of each uid once in so many seconds; 0: each one. */
+  thinningSeconds: number;
+}
+
 /**
  * Every call ends within a few seconds. Rejects with an AppError: `unavailable` when the core does
  * not answer, `upstream` when its response is invalid or it refuses our certificate, else as the
@@ -105,6 +112,8 @@ export interface Core {
    */
   changePlugin(name: string, change: { enabled: boolean } | { started: boolean }): Promise<CorePlugin>;
   status(): Promise<CoreStatus>;
+  /** Undefined when the core does not report it, as a release. */
+  stream(): Promise<CoreStreamFacts | undefined>;
   /**
    * The last attempts to enroll under this name, newest first; undefined when the core does not
    * report them.

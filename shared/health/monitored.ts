@@ -74,7 +74,7 @@ export interface Monitored extends MachinePorts {
   coreFiles: CoreFiles | undefined;
   configurationFiles: ConfigurationFiles;
   identity: Pick<Identity, 'me' | 'version' | 'accounts' | 'appPasswords'>;
-  core: Pick<Core, 'status' | 'certificates'>;
+  core: Pick<Core, 'status' | 'stream' | 'certificates'>;
   coreDevices: CoreDevices;
   coreEnrollment: CoreEnrollment;
   clientKeys: ClientKeys;

@@ -13,6 +13,7 @@ import {
   readSender,
 } from '@holdfast/kit/addresses';
 import { messageOf } from '@holdfast/kit/app-error';
+import { parseThinning } from '@holdfast/kit/core-wire';
 import { isDistinguishedName } from '@holdfast/kit/distinguished-name';
 import { parseDatabaseSize } from '@holdfast/kit/format';
 import { readQuartz } from '@holdfast/kit/quartz';
@@ -211,6 +212,14 @@ export function listOf(member: string, accepts: (text: string) => boolean): Kind
           .filter((part) => part !== ''),
       )
       .refine((members) => members.length > 0 && members.every(accepts)),
+  );
+}
+
+/** `off`, `auto`, or rows such as `1000:120,10000:240`; the text is kept as it is. */
+export function thinning(): Kind<string> {
+  return checked(
+    'off, auto, or rows CLIENTS:SECONDS with more clients in each and 1 to 3600 seconds, such as 1000:120,10000:240',
+    (text) => parseThinning(text) !== undefined,
   );
 }
 

@@ -5,6 +5,7 @@ import type { Kind } from './kinds.ts';
 export const SECTIONS = {
   retention: 'Retention (nothing is deleted while these are unset)',
   database: 'Database tuning (needs a restart of the database)',
+  stream: 'Stream of events (light core)',
   deployment: 'Deployment',
   secrets: 'Passwords (generated once and kept when unset)',
   people: 'People and sign-in',

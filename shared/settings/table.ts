@@ -18,6 +18,7 @@ import {
   secretText,
   secretUrl,
   text,
+  thinning,
   trueOrFalse,
   url,
   urlOrOff,
@@ -194,6 +195,11 @@ export const SETTINGS = {
   DB_MAINTENANCE_WORK_MEM: withDefault(databaseSize(1024 ** 2, '1MB'), '256MB', {
     section: 'database',
     about: 'Memory of each vacuum worker, up to three at once (PostgreSQL ships 64MB; use 128MB on a 2 GB host)',
+  }),
+  STREAM_THINNING: withDefault(thinning(), 'off', {
+    section: 'stream',
+    about:
+      'While many clients are connected, pass on only the newest position of each uid, once in some seconds: off, auto, or rows CLIENTS:SECONDS such as 1000:120,10000:240',
   }),
 
   ...DEPLOYMENT_SETTINGS,

@@ -214,6 +214,11 @@ export function coreContract(what: string, make: () => Promise<CoreContractWorld
       }
     });
 
+    it('tells the load of its stream, if it tells it at all', async () => {
+      const stream = await core.stream();
+      if (stream !== undefined) expect([stream.clients >= 0, stream.thinningSeconds >= 0]).toEqual([true, true]);
+    });
+
     it('tells the attempts to enroll under a name, newest first, if it tells them at all', async () => {
       const attempts = await core.enrollmentAttempts(world.person.username);
       const times = (attempts ?? []).map(({ at }) => at);

@@ -13,6 +13,7 @@ import type {
   CoreClient,
   CorePlugin,
   CoreStatus,
+  CoreStreamFacts,
 } from '../../shared/core/port.ts';
 import type { AdminGrants, Bundles } from '../../shared/devices/port.ts';
 
@@ -39,6 +40,7 @@ export interface FakeCore {
   unlisted: Set<string>;
   attempts: EnrollmentAttempt[] | undefined;
   status: CoreStatus;
+  stream: CoreStreamFacts | undefined;
   /** Fingerprint of the CA certificate. */
   ca: string;
   /** Fingerprints of those that stand in `ca.pem` after it. */
@@ -124,6 +126,7 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
     unlisted: new Set(),
     attempts: [],
     status: { version: '5.7-RELEASE-0', startedAt: '2026-03-04T05:00:00.000Z', memory: null },
+    stream: { clients: 0, thinningSeconds: 0 },
     ca: 'CA:01',
     further: [],
     caEnds: '2036-01-01T00:00:00.000Z',
@@ -214,6 +217,10 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
       async status() {
         request();
         return { ...fake.status };
+      },
+      async stream() {
+        request();
+        return fake.stream;
       },
       async enrollmentAttempts(username) {
         request();

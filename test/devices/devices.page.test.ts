@@ -43,6 +43,23 @@ describe('GET /devices', () => {
     expect(html).toMatch(/id="devices" data-live="self" data-every="5"/);
   });
 
+  it('says how much positions are thinned, and nothing while they are not', async () => {
+    world.deps.theCore.online('ada');
+    expect(await admin.page('/devices')).not.toContain('STREAM_THINNING');
+    const measured = { module: 'core', status: 'ok', message: '', details: [], remedies: [], updated_at: '' } as const;
+    const data = { clients: 1_203, thinning_seconds: 12 };
+    await world.deps.health.put({
+      ...measured,
+      details: [],
+      remedies: [],
+      data,
+      shouldAlert: false,
+      failuresInRow: 0,
+      pollsInRow: 0,
+    });
+    expect(await admin.page('/devices')).toMatch(/1203 connections.*at\s+most every 12 s.*STREAM_THINNING/s);
+  });
+
   it('names the device in each button for screen readers', async () => {
     world.deps.theCore.online('ada', 'ANDROID-1');
     const html = await admin.page('/devices');

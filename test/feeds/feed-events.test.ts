@@ -1,7 +1,7 @@
 import CoT, { CoTParser } from '@tak-ps/node-cot';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { instantOf } from '../../packages/core/stream/archivable.ts';
+import { instantOf } from '../../packages/core/archive/archivable.ts';
 import { attributesOf, elementsAt, parseXml } from '../support/parsed-xml.ts';
 import type { Feed, FeedMapping } from '../../shared/feeds/port.ts';
 import { eventsOf, FEED, type FeedEvent } from './flow-files.ts';

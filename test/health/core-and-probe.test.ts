@@ -93,6 +93,18 @@ describe('core', () => {
   });
 
   it.each([
+    [{ clients: 1_203, thinningSeconds: 12 }, 1_203, 12, / Thinning: each position at most every 12 s\.$/],
+    [{ clients: 3, thinningSeconds: 0 }, 3, 0, /\(30 %\)\.$/],
+    [undefined, null, null, /\(30 %\)\.$/],
+  ])('reports the load of a stream that is %j', async (stream, clients, seconds, text) => {
+    const of = world();
+    of.core.stream = stream;
+    const { message, data } = await measure('core', of);
+    expect(data).toMatchObject({ clients, thinning_seconds: seconds });
+    expect(message).toMatch(text);
+  });
+
+  it.each([
     ['5.8-RELEASE-69', 105, 'critical'],
     ['5.8-RELEASE-69', 106, 'ok'],
     ['5.8-RELEASE-69', null, 'ok'],

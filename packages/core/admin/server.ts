@@ -165,8 +165,8 @@ export class Actuator {
   #readNetwork(): Response {
     const counts = this.#options.streamCounts?.();
     if (counts === undefined) throw new PageFault(404, 'The stream is not running.');
-    const { bytesRead, bytesWritten, read, delivered, clients } = counts;
-    return json({ bytesRead, bytesWritten, numReads: read, numWrites: delivered, numClients: clients });
+    const { bytesRead, bytesWritten, read, delivered, clients, thinning } = counts;
+    return json({ bytesRead, bytesWritten, numReads: read, numWrites: delivered, numClients: clients, thinning });
   }
 
   /** One queue here: a release's others have no counterpart, and no figure is made up for them. */

@@ -24,7 +24,7 @@ import type { MissionSubscriptions } from '../store/mission-subscriptions.ts';
 import type { MissionWrites } from '../store/mission-writes.ts';
 import type { MissionKey, MissionReads, Places } from '../store/missions.ts';
 import type { ClientEndpoints } from '../store/presence.ts';
-import type { Archivable } from '../stream/archivable.ts';
+import type { Archivable } from '../archive/archivable.ts';
 import type { Announce } from './announce.ts';
 import type { MissionPasswords, MissionTokens, TokenSays } from './credentials.ts';
 import { missionKey } from './request.ts';

@@ -1,6 +1,7 @@
 // Defines the interfaces of the stream, between its parts and to the rest of the core.
 
 import type { Duplex } from 'node:stream';
+import type { ThinningRow } from '@holdfast/kit/core-wire';
 import type { Log } from '@holdfast/kit/log';
 import type { Arrival, ClientCertificate, Membership, Subscriptions } from './parts.ts';
 import type { StoredEvent } from './stored-event.ts';
@@ -283,6 +284,7 @@ export interface StreamCounts {
   invalid: number;
   /** Connections that ended with a StreamFault. */
   faults: number;
+  thinning: { seconds: number; held: number; replaced: number };
 }
 
 /** Somebody who was let in on 8089: what the stream needs of an `Arrival`. */
@@ -320,6 +322,8 @@ export interface StreamOptions {
   log: Log;
   now: () => Date;
   limits?: Partial<StreamLimits>;
+  /** Default: none. Position reports are thinned from the smallest number of clients on. */
+  thinning?: readonly ThinningRow[];
 }
 
 export interface StreamLimits {

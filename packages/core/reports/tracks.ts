@@ -12,7 +12,7 @@ import type { Archive, ArchivedEvent, ServerEvent, StreamNotices } from '../mode
 import { escapeXml } from '../model/wire-text.ts';
 import type { CotWriter } from '../store/cot-events.ts';
 import type { History } from '../store/history.ts';
-import { archivable } from '../stream/archivable.ts';
+import { archivable } from '../archive/archivable.ts';
 
 export interface TrackOptions extends GroupParts {
   /** Which tracks are there already. */

@@ -12,7 +12,7 @@ import type {
   Stamp,
 } from '../model/stream.ts';
 import { insideOf, readCotTime } from '../model/wire-text.ts';
-import { type Archivable, archivable } from './archivable.ts';
+import { type Archivable, archivable } from '../archive/archivable.ts';
 import type { Destinations } from './destinations.ts';
 import { readEvent } from './wire/xml-event.ts';
 import { deliveryOf } from './wire/xml-write-event.ts';

@@ -56,11 +56,23 @@ function boxOf(element: CotElement): Box {
   };
 }
 
-/** True for an event with a place outside of every box. */
-export function isHidden({ boxes, hidesClients }: GeoFilter, event: CotEvent): boolean {
+/** What a filter looks at; outlives the event. */
+export interface Placed {
+  type: string;
+  lat: number;
+  lon: number;
+  isClient: boolean;
+}
+
+export function placed(event: CotEvent): Placed {
   const { lat, lon } = event.point;
-  if (NEVER_HIDDEN.has(event.type) || (lat === 0 && lon === 0)) return false;
-  if (!hidesClients && isClient(event)) return false;
+  return { type: event.type, lat, lon, isClient: isClient(event) };
+}
+
+/** True for an event with a place outside of every box. */
+export function isHidden({ boxes, hidesClients }: GeoFilter, { type, lat, lon, isClient: ofClient }: Placed): boolean {
+  if (NEVER_HIDDEN.has(type) || (lat === 0 && lon === 0)) return false;
+  if (!hidesClients && ofClient) return false;
   return !boxes.some((box) => isInside(box, lat, lon));
 }
 

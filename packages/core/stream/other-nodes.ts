@@ -4,7 +4,7 @@
 import type { Subscription } from '../model/parts.ts';
 import type { CotEvent, Presence, ServerEvent, StreamDevice } from '../model/stream.ts';
 import type { Audiences, Client } from './client.ts';
-import { isHidden } from './geo-filter.ts';
+import { isHidden, placed } from './geo-filter.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import { disconnected } from './server-events.ts';
 
@@ -142,7 +142,7 @@ export class Relay implements LocalClients {
 function isHiddenFrom({ filter }: Client, relayed: RelayedEvent): boolean {
   if (filter === undefined) return false;
   const event: CotEvent | undefined = relayed.event();
-  return event !== undefined && isHidden(filter, event);
+  return event !== undefined && isHidden(filter, placed(event));
 }
 
 /** Those of other nodes that hear the sender, one for each person. */

@@ -9,7 +9,7 @@ import type { Presence, PresenceLog } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
 import { GroupVectors } from '../store/groups.ts';
 import { type PresenceRow, presenceStore, type PresenceStore } from '../store/presence.ts';
-import { Pauses, settle } from './batches.ts';
+import { Pauses, settle } from '../archive/batches.ts';
 
 export interface PresenceLogParts {
   now?: () => Date;

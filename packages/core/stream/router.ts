@@ -16,14 +16,16 @@ import type {
 import { type Audiences, type Client, KeptEvent, type Redeliver } from './client.ts';
 import { type Destinations, destinationsOf, type DeviceDestination } from './destinations.ts';
 import { archivedEvent, chatFieldsOf, isChat, isMessage, missionPost, undelivered } from './event-parts.ts';
-import { geoFilterOf, isHidden } from './geo-filter.ts';
+import { geoFilterOf, isHidden, type Placed, placed } from './geo-filter.ts';
 import { meet, type OtherNodes, type RemoteClient, remoteHearing, type SentTo } from './other-nodes.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import type { ClientPresence, Roster } from './presence.ts';
 import type { Repeater } from './repeater.ts';
+import type { Thinning } from './thinning.ts';
 
 /** Types that begin so are alarms. */
 const ALARM = 'b-a-';
+
 export interface Request {
   /** Never rejects. */
   done: Promise<void>;
@@ -44,6 +46,7 @@ export interface RouterOptions {
   repeater: Pick<Repeater, 'saw'>;
   /** Undefined while there is one node. */
   others: OtherNodes | undefined;
+  thinning: Pick<Thinning, 'admit' | 'forget'>;
   log: Log;
 }
 
@@ -80,7 +83,7 @@ export class Router {
     const destinations = destinationsOf(event);
     const delivery = this.#options.deliveryOf(event, stamp);
     const isReport = this.#options.presence.saw(event, from, delivery, stamp, destinations.broadcast);
-    const { reached, isMissing } = this.#deliver(event, delivery, destinations, { sender: from, isReport });
+    const { reached, isMissing } = this.#deliver(event, delivery, stamp, destinations, { sender: from, isReport });
     this.#store(event, delivery, stamp, atMs, from, destinations);
     if (event.type.startsWith(ALARM))
       this.#options.repeater.saw(event, delivery, from.username, this.#placesFor(from, destinations));
@@ -102,27 +105,40 @@ export class Router {
   /** It has left. */
   forget(client: Client): void {
     this.#filtered.delete(client);
+    this.#options.thinning.forget(client);
+  }
+
+  /** A report that was held goes to everyone who hears its sender now. */
+  deliverHeld(held: KeptEvent, place: Placed, from: Client, isReport: boolean): void {
+    const hearing = this.#hearing(() => place, from.audience.members);
+    this.#options.outboxes.send(held, hearing, from);
+    this.#options.others?.toPlaces(held, from.audience.places, { sender: from, isReport });
   }
 
   /** Without those whose filter hides it. */
-  #hearing(event: CotEvent, members: readonly Client[]): readonly Client[] {
-    return this.#filtered.size === 0 ? members : members.filter((member) => !hides(member, event));
+  #hearing(placeOf: () => Placed, members: readonly Client[]): readonly Client[] {
+    if (this.#filtered.size === 0) return members;
+    const place = placeOf();
+    return members.filter((member) => !hides(member, place));
   }
 
   /** To devices that it names whatever their filter. */
   #deliver(
     event: CotEvent,
-    outgoing: Outgoing,
+    delivery: Delivery,
+    stamp: Stamp,
     destinations: Destinations,
     sent: SentTo & { sender: Client },
   ): Reached {
-    const { broadcast, devices, groups } = destinations;
+    const { broadcast, explicit, devices, groups } = destinations;
     const { others } = this.#options;
     const from = sent.sender;
     const isElsewhere = (device: DeviceDestination): boolean => this.#elsewhere(device, from).length > 0;
     if (broadcast) {
-      this.#options.outboxes.send(outgoing, this.#hearing(event, from.audience.members), from);
-      others?.toPlaces(outgoing, from.audience.places, sent);
+      const hearing = this.#hearing(() => placed(event), from.audience.members);
+      const { now, isHeld } = this.#options.thinning.admit({ event, delivery, stamp, from, explicit }, hearing);
+      this.#options.outboxes.send(delivery, now, from);
+      if (!isHeld) others?.toPlaces(delivery, from.audience.places, sent);
       const isMissing = devices.some((device) => this.#reachable(device, from).length === 0 && !isElsewhere(device));
       return { reached: undefined, isMissing };
     }
@@ -133,11 +149,12 @@ export class Router {
       if (found.length === 0 && !isElsewhere(device)) isMissing = true;
       for (const client of found) reached.add(client);
     }
-    if (others !== undefined) this.#deliverElsewhere(others, outgoing, from, destinations);
+    if (others !== undefined) this.#deliverElsewhere(others, delivery, from, destinations);
     for (const group of groups)
       for (const place of placesInto(group, from))
-        for (const member of this.#options.audiences.among([place])) if (!hides(member, event)) reached.add(member);
-    this.#options.outboxes.send(outgoing, [...reached], from);
+        for (const member of this.#hearing(() => placed(event), [...this.#options.audiences.among([place])]))
+          reached.add(member);
+    this.#options.outboxes.send(delivery, [...reached], from);
     return { reached, isMissing };
   }
 
@@ -270,8 +287,8 @@ export class Router {
   }
 }
 
-function hides({ filter }: Client, event: CotEvent): boolean {
-  return filter !== undefined && isHidden(filter, event);
+function hides({ filter }: Client, place: Placed): boolean {
+  return filter !== undefined && isHidden(filter, place);
 }
 
 function placesInto(group: string, { memberships }: Client): number[] {

@@ -13,7 +13,7 @@ import type {
   StreamLimits,
   StreamOptions,
 } from '../model/stream.ts';
-import { Audiences, type Client, placesOf, subscriptionOf } from './client.ts';
+import { Audiences, type Client, placesOf, type Redeliver, subscriptionOf } from './client.ts';
 import { Connection, type ConnectionParts, type ReadCounts } from './connection.ts';
 import { framings, HalfEvents, stamps } from './framings.ts';
 import { Injectors } from './injectors.ts';
@@ -25,6 +25,7 @@ import { Repeater } from './repeater.ts';
 import { Router } from './router.ts';
 import { ServerEvents } from './server-events.ts';
 import { StreamEvents } from './stream-events.ts';
+import { Thinning } from './thinning.ts';
 
 const LIMITS: StreamLimits = {
   maxEventBytes: 8 * 1024 * 1024,
@@ -61,7 +62,8 @@ export class Stream implements CoreStream {
   readonly #memberships;
   readonly #server;
   readonly #presence;
-  readonly #router;
+  readonly #router: Router;
+  readonly #thinning: Thinning;
   readonly #parts: ConnectionParts;
   readonly #regrouping;
   readonly #looking;
@@ -97,6 +99,7 @@ export class Stream implements CoreStream {
       now: options.now,
     });
     this.repeater = new Repeater({ send: (places, event) => this.toPlaces(places, event), now: options.now });
+    this.#thinning = this.#createThinning(redeliver, steadyMs);
     const routing = {
       roster: this.#roster,
       audiences: this.#audiences,
@@ -109,6 +112,7 @@ export class Stream implements CoreStream {
       serverEvent,
       repeater: this.repeater,
       others,
+      thinning: this.#thinning,
       log: options.log,
     };
     this.#router = new Router(routing);
@@ -203,18 +207,31 @@ export class Stream implements CoreStream {
 
   counts(): StreamCounts {
     const { delivered, bytesWritten, dropped } = this.#outboxes.state;
-    return { clients: this.#roster.all.size, ...this.#counts, delivered, bytesWritten, dropped };
+    const thinning = this.#thinning.state();
+    return { clients: this.#roster.all.size, ...this.#counts, delivered, bytesWritten, dropped, thinning };
   }
 
   async close(): Promise<void> {
     this.#closing = true;
     clearInterval(this.#looking);
     this.repeater.close();
+    this.#thinning.close();
     for (const { socket } of this.#arriving.keys()) socket.destroy();
     for (const connection of this.#connections.values()) {
       connection.client.end(STOPS);
       this.#leave(connection, STOPS);
     }
+  }
+
+  #createThinning(redeliver: Redeliver, steadyMs: () => number): Thinning {
+    return new Thinning({
+      rows: this.#options.thinning ?? [],
+      clients: () => this.#roster.all.size,
+      newest: () => this.#lastNumber,
+      send: (...held) => this.#router.deliverHeld(...held),
+      redeliver,
+      steadyMs,
+    });
   }
 
   #look(): void {

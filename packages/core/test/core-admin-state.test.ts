@@ -178,8 +178,9 @@ describe('health', () => {
 
   it('has the figures of the stream and of the archive when there are any', async () => {
     const stream = { clients: 3, read: 7, bytesRead: 700, delivered: 14, bytesWritten: 1500, dropped: 1 };
+    const thinning = { seconds: 12, held: 2, replaced: 9 };
     const own = adminWorld({
-      streamCounts: () => ({ ...stream, invalid: 0, faults: 0 }),
+      streamCounts: () => ({ ...stream, invalid: 0, faults: 0, thinning }),
       archiveCounts: () => ({ waiting: 5, capacity: 100, stored: 90, skipped: 2, lost: 1 }),
     });
     expect((await own.ask('GET', '/actuator/custom-network-metrics')).body).toEqual({
@@ -188,6 +189,7 @@ describe('health', () => {
       numReads: 7,
       numWrites: 14,
       numClients: 3,
+      thinning,
     });
     expect((await own.ask('GET', '/actuator/custom-queue-metrics')).body).toEqual({
       repositorySize: 5,

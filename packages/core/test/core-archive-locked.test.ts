@@ -4,7 +4,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { type ArchiveLimits, EventArchive } from '../stream/archive.ts';
+import { type ArchiveLimits, EventArchive } from '../archive/archive.ts';
 import { archivedEvent, memoryCot, memoryLosses, memoryUnwritten, uids } from './fake-core-archive.ts';
 
 /** However slow the machine is. */

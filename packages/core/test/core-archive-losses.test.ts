@@ -8,7 +8,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import { HOUR_MS } from '@holdfast/kit/time';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import type { Loss } from '../store/tables.ts';
-import { Losses, unwrittenLosses } from '../stream/losses.ts';
+import { Losses, unwrittenLosses } from '../archive/losses.ts';
 import { memoryLosses, memoryUnwritten, RECEIVED_MS } from './fake-core-archive.ts';
 
 function world(unwritten = memoryUnwritten()) {

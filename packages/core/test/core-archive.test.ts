@@ -5,9 +5,9 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { archivable, instantOf } from '../stream/archivable.ts';
-import { type ArchiveLimits, EventArchive } from '../stream/archive.ts';
-import { takesNothing } from '../stream/batches.ts';
+import { archivable, instantOf } from '../archive/archivable.ts';
+import { type ArchiveLimits, EventArchive } from '../archive/archive.ts';
+import { takesNothing } from '../archive/batches.ts';
 import { archivedEvent, memoryCot, memoryLosses, memoryUnwritten, RECEIVED_MS, uids } from './fake-core-archive.ts';
 import { runs } from '../../../test/support/runs.ts';
 

@@ -8,7 +8,7 @@ import type { RunSql } from '../store/certificates.ts';
 import { cotWriter } from '../store/cot-events.ts';
 import { groupStore, GroupVectors } from '../store/groups.ts';
 import { history } from '../store/history.ts';
-import { archivable } from '../stream/archivable.ts';
+import { archivable } from '../archive/archivable.ts';
 import { adminWorld, byCertificate } from './fake-core-admin.ts';
 import { archivedEvent } from './fake-core-archive.ts';
 

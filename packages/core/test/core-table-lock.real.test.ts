@@ -15,7 +15,7 @@ import { cotWriter } from '../store/cot-events.ts';
 import { GroupVectors } from '../store/groups.ts';
 import { coreDatabaseFacts } from '../store/presence.ts';
 import { eventTable } from '../store/tables.ts';
-import { EventArchive } from '../stream/archive.ts';
+import { EventArchive } from '../archive/archive.ts';
 import { coreTables } from './core-tables.ts';
 import { adminWorld } from './fake-core-admin.ts';
 import { archivedEvent, memoryLosses, memoryUnwritten, uids } from './fake-core-archive.ts';

@@ -12,7 +12,7 @@ import { cotWriter } from '../store/cot-events.ts';
 import { GroupVectors } from '../store/groups.ts';
 import { coreDatabaseFacts } from '../store/presence.ts';
 import { lossStore } from '../store/tables.ts';
-import { type ArchiveLimits, EventArchive } from '../stream/archive.ts';
+import { type ArchiveLimits, EventArchive } from '../archive/archive.ts';
 import { coreTablesBehindProxy } from './core-tables.ts';
 import { archivedEvent, memoryUnwritten, RECEIVED_MS, uids } from './fake-core-archive.ts';
 

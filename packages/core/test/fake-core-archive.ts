@@ -4,7 +4,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import type { Archive, ArchivedEvent } from '../model/stream.ts';
 import type { CotWriter } from '../store/cot-events.ts';
 import type { Loss, LossStore } from '../store/tables.ts';
-import type { UnwrittenLoss, UnwrittenLosses } from '../stream/losses.ts';
+import type { UnwrittenLoss, UnwrittenLosses } from '../archive/losses.ts';
 
 /** 2026-11-22T05:30:00Z */
 export const RECEIVED_MS = Date.UTC(2026, 10, 22, 5, 30);

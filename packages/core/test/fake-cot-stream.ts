@@ -2,6 +2,7 @@
 
 import { type Duplex, duplexPair } from 'node:stream';
 import { AppError } from '@holdfast/kit/app-error';
+import type { ThinningRow } from '@holdfast/kit/core-wire';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import type { Membership } from '../model/parts.ts';
 import type {
@@ -84,6 +85,7 @@ export interface CotWorldParts {
   /** Shared by the nodes of a cluster. */
   places?: Map<string, number>;
   people?: Map<string, string[] | 'closed'>;
+  thinning?: readonly ThinningRow[];
 }
 
 export function cotWorld(limits: Partial<StreamLimits> = {}, parts: CotWorldParts = {}) {
@@ -145,6 +147,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}, parts: CotWorldPart
       log,
       now: () => clock.at,
       limits,
+      thinning: parts.thinning ?? [],
     },
     parts.others,
   );

@@ -4,6 +4,7 @@
 import { backupPlan } from '@holdfast/backup/handover';
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
+import { parseThinning } from '@holdfast/kit/core-wire';
 import { basesOf } from '@holdfast/kit/directory';
 import {
   CORE_DATABASE,
@@ -59,6 +60,7 @@ export function coreHandover(places: Places, settings: Settings): CoreHandover {
     },
     roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
     trustedProxies: settings.TRUSTED_PROXIES ?? [],
+    thinning: parseThinning(settings.STREAM_THINNING) ?? [],
   };
 }
 
@@ -179,7 +181,14 @@ const PLANS: Record<Role, (start: RoleContext) => ContainerPlan> = {
     const ownerUrl = 'CORE_DATABASE_OWNER_URL';
     const password = isGiven(given, ownerUrl) ? [] : (['CORE_DB_PASSWORD'] as const);
     const needs = ['SERVER_ADDRESS', 'DEPLOY_MODE', 'LDAP_BIND_PASSWORD', ...password] as const;
-    const others = ['PUBLIC_ADDRESSES', 'LDAP_URL', 'ADMIN_GROUP', 'VIEWER_GROUP', 'TRUSTED_PROXIES'] as const;
+    const others = [
+      'PUBLIC_ADDRESSES',
+      'LDAP_URL',
+      'ADMIN_GROUP',
+      'VIEWER_GROUP',
+      'TRUSTED_PROXIES',
+      'STREAM_THINNING',
+    ] as const;
     const names: SettingName[] = [...needs, ...others, ...OF_DIRECTORY, 'CORE_DATA_DIR', ownerUrl];
     const settings = checked({ places, problems, given, layers }, names, needs);
     return planned('core', { [CORE_VARIABLE]: JSON.stringify(coreHandover(places, settings)) });

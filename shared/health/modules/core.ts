@@ -1,5 +1,5 @@
-// Checks that the core answers on its API, enrollment and streaming ports, and how much memory it
-// uses.
+// Checks that the core answers on its API, enrollment and streaming ports, how much memory it uses,
+// and reports the load of its stream.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, percentageOf, rounded } from '@holdfast/kit/format';
@@ -26,6 +26,10 @@ interface CoreData {
   /** Null if the core reports none. */
   memory_cap_bytes: number | null;
   memory_pct: number | null;
+  /** On the stream, with the probe's; null if the core doesn't report it, as a release. */
+  clients: number | null;
+  /** Positions of each uid are passed on once in so many seconds; 0: each one. */
+  thinning_seconds: number | null;
   /** Of a release: the newest migration of its database. Null if unknown. */
   schema: number | null;
   doors: EndpointState[];
@@ -50,10 +54,12 @@ export const core = healthModule<CoreData>({
   ],
 
   async read({ core: api, coreDatabase, tls, wanted: { coreEndpoints: places } }) {
-    const [requested, enrollment, stream] = await Promise.all([
+    const [requested, enrollment, streaming, facts] = await Promise.all([
       places.api === undefined ? undefined : statusOf(api),
       endpointOf('enrollment', places.enrollment, tls),
       endpointOf('stream', places.streaming, tls),
+      // Rule `loadIsExtra`: an API that fails is reported by its status.
+      places.api === undefined ? undefined : api.stream().catch(() => undefined),
     ]);
     const status = requested?.status;
     const schema = status === undefined ? null : await schemaOf(status, coreDatabase);
@@ -65,8 +71,14 @@ export const core = healthModule<CoreData>({
       memory_used_bytes: used,
       memory_cap_bytes: cap,
       memory_pct: used === null || cap === null ? null : rounded(percentageOf(used, cap), 1),
+      clients: facts?.clients ?? null,
+      thinning_seconds: facts?.thinningSeconds ?? null,
       schema,
-      doors: [{ name: 'API', address: places.api?.name ?? null, error: requested?.error ?? null }, enrollment, stream],
+      doors: [
+        { name: 'API', address: places.api?.name ?? null, error: requested?.error ?? null },
+        enrollment,
+        streaming,
+      ],
     };
   },
 
@@ -74,9 +86,9 @@ export const core = healthModule<CoreData>({
     return [...data.doors.flatMap(endpointFinding), ...schemaFindings(data), ...memoryFindings(data)];
   },
 
-  well: ({ version, memory_used_bytes: used, memory_pct: pct }) => {
+  well: ({ version, memory_used_bytes: used, memory_pct: pct, thinning_seconds: seconds }) => {
     const memory = used === null ? '' : ` Memory used: ${formatBytes(used)}${pct === null ? '' : ` (${pct} %)`}.`;
-    return `Core ${version ?? ''} answers on its API, enrollment and streaming ports.${memory}`;
+    return `Core ${version ?? ''} answers on its API, enrollment and streaming ports.${memory}${thinningSentence(seconds)}`;
   },
 
   trend: {
@@ -86,6 +98,10 @@ export const core = healthModule<CoreData>({
     figureOf: ({ memory_pct }) => memory_pct,
   },
 });
+
+function thinningSentence(seconds: number | null): string {
+  return seconds === null || seconds === 0 ? '' : ` Thinning: each position at most every ${seconds} s.`;
+}
 
 async function statusOf(api: Monitored['core']): Promise<{ status: CoreStatus | undefined; error: string | null }> {
   try {

@@ -173,6 +173,7 @@ it('says which database does not answer, without its password', async () => {
     ldap: { url: '', bases: { core: '', web: '' } },
     roleGroups: [],
     trustedProxies: [],
+    thinning: [],
   };
   const env = cleanEnvironment({ [CORE_VARIABLE]: JSON.stringify(nowhere) });
   const { status, stdout } = spawnSync(process.execPath, [join(home, 'dist/core.js')], { env, encoding: 'utf8' });

@@ -30,6 +30,7 @@ import { mapBehaviours } from './map-settings.ts';
 import { healthOf, manageAlone, managed, portalBeside } from './managed.ts';
 import { relayBehaviours } from './relay-settings.ts';
 import { RETENTION_BEHAVIOURS } from './retention-settings.ts';
+import { streamBehaviours, THINNING } from './stream-settings.ts';
 import { UPDATE_BEHAVIOURS } from './update-settings.ts';
 import { vacuumBehaviours } from './vacuum-settings.ts';
 
@@ -100,8 +101,8 @@ const ENV = {
   CORE_ENROLLMENT_PORT: '8441',
   ENROLLMENT_TTL_MINUTES: '2000',
   KEEP_CLIENT_KEYS: 'false',
+  STREAM_THINNING: THINNING,
 };
-
 const binds = (username: string, base: string, password: string): Promise<boolean> =>
   bindsAt(stack, username, password, base);
 
@@ -113,7 +114,6 @@ async function enrollmentOf<T>(method: string): Promise<T> {
   const { results } = (await ask('/api/users')) as { results: { id: number }[] };
   return (await ask(`/api/users/${results[0]?.id}/enrollment`, method)) as T;
 }
-
 async function groupNames(): Promise<string[]> {
   const headers = { authorization: `Bearer ${ENV.IDENTITY_TOKEN}` };
   const answer = await fetch(`http://127.0.0.1:${9000 + stack.offset}/api/v3/core/groups/`, { headers });
@@ -128,6 +128,7 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   ...healthBehaviours(reachable),
   ...vacuumBehaviours(beside),
   ...relayBehaviours(beside),
+  ...streamBehaviours(() => stack, ENV.METRICS_TOKEN),
   COMPOSE_FILE: async () => {
     const root = new ComposeRoot();
     try {
@@ -244,9 +245,8 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   USERS_HIDDEN_PREFIXES: async () => {
     const of = async (each: TestStack): Promise<string[]> => {
       const { username, password } = each.file().webadmin;
-      const answer = await fetch(`${each.file().api}/api/users`, {
-        headers: { authorization: basic(username, password) },
-      });
+      const authorization = basic(username, password);
+      const answer = await fetch(`${each.file().api}/api/users`, { headers: { authorization } });
       return ((await answer.json()) as { results: { username: string }[] }).results.map((user) => user.username);
     };
     expect([await of(stack), await of(other)]).toEqual([['akadmin'], ['webadmin']]);

@@ -151,6 +151,7 @@ function handoverOf(config: CoreConfig): CoreHandover {
     },
     roleGroups: [ldap.getAttribute('adminGroup') ?? ''].filter((name) => name !== ''),
     trustedProxies: [],
+    thinning: [],
   };
 }
 
