@@ -11,7 +11,7 @@ import { DAY_MS } from '@holdfast/kit/time';
 import { type Ca, keyIdentifier, readCa } from './certificate-authority.ts';
 import { type CertificateFiles, certificateFiles } from './certificate-files.ts';
 import { indexText, readIndex, readSignedList, signRevocationList } from './crl.ts';
-import { BACKDATED_MS, normalSerial, serialNumber, SIGNATURE, signingKey } from './keys.ts';
+import { BACKDATED_MS, curveOf, normalSerial, serialNumber, signatureOn, signingKey } from './keys.ts';
 import type { Authority, ClientCertificateOrder, RevokedEntry, SignedCertificate } from './parts.ts';
 import { checkCommonName, clientSubject, clientSubjectText } from './subject.ts';
 
@@ -112,7 +112,7 @@ async function issue(
     issuer: ca.certificate.subjectName,
     notBefore,
     notAfter,
-    signingAlgorithm: SIGNATURE,
+    signingAlgorithm: signatureOn(curveOf(ca.key)),
     publicKey: key,
     signingKey: signer,
     extensions: [

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { StackError } from '@holdfast/kit/app-error';
 import { syncDirectory, writeFileAtomically } from '@holdfast/kit/files';
-import { newCa, prolongedCa } from './certificate-authority.ts';
+import { LIGHT_CURVE, newCa, prolongedCa } from './certificate-authority.ts';
 import type { CertificateFiles } from './certificate-files.ts';
 
 const renewalSchema = z.object({ keep: z.string().regex(/^old-[0-9TZ-]+$/), key: z.string(), certificate: z.string() });
@@ -31,7 +31,7 @@ export async function prolongCa(files: CertificateFiles, now: Date): Promise<str
  */
 export async function replaceCa(files: CertificateFiles, now: Date): Promise<string> {
   if (!existsSync(files.renewal)) {
-    const renewal = { keep: keptName(files, now), ...(await newCa(now)) };
+    const renewal = { keep: keptName(files, now), ...(await newCa(now, LIGHT_CURVE)) };
     writeFileAtomically(files.renewal, `${JSON.stringify(renewal)}\n`);
   }
   const { keep } = readRenewal(files.renewal);

@@ -12,15 +12,19 @@ import type { CertificateFiles } from './certificate-files.ts';
 import {
   BACKDATED_MS,
   certificatesOf,
+  type Curve,
+  curveOf,
   newKeys,
   privateKeyPem,
   readCaKey,
   serialNumber,
-  SIGNATURE,
+  signatureOn,
   signingKey,
 } from './keys.ts';
 
 const CA_DAYS = 3652;
+/** A mutual handshake costs about half of one on P-384. */
+export const LIGHT_CURVE: Curve = 'P-256';
 
 /** A CA that is not in its place yet, in PEM. */
 export interface NewCa {
@@ -34,7 +38,7 @@ export interface NewCa {
  */
 export async function ensureCa(files: CertificateFiles, now: Date): Promise<void> {
   if (!existsSync(files.ca) && !restoreCa(files)) {
-    const { certificate, key } = await newCa(now);
+    const { certificate, key } = await newCa(now, LIGHT_CURVE);
     writeFileAtomically(files.caKey, key);
     writeFileAtomically(files.ca, certificate, 0o644);
   }
@@ -44,10 +48,10 @@ export async function ensureCa(files: CertificateFiles, now: Date): Promise<void
 /**
  * A CA of its own name and key; `within`: what its name begins with, the most general part first.
  */
-export async function newCa(now: Date, within: x509.JsonNameParams = []): Promise<NewCa> {
-  const keys = await newKeys();
+export async function newCa(now: Date, curve: Curve, within: x509.JsonNameParams = []): Promise<NewCa> {
+  const keys = await newKeys(curve);
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    ...lifeOf(now),
+    ...lifeOf(now, curve),
     name: new x509.Name([...within, { CN: [`Holdfast CA ${randomBytes(4).toString('hex')}`] }]),
     keys,
     extensions: [...rights(), await x509.SubjectKeyIdentifierExtension.create(keys.publicKey)],
@@ -62,7 +66,7 @@ export async function newCa(now: Date, within: x509.JsonNameParams = []): Promis
 export async function prolongedCa(files: CertificateFiles, now: Date): Promise<string> {
   const { certificate: old, key } = readCa(files);
   const certificate = await x509.X509CertificateGenerator.create({
-    ...lifeOf(now),
+    ...lifeOf(now, curveOf(key)),
     subject: old.subjectName,
     issuer: old.subjectName,
     publicKey: old.publicKey,
@@ -130,12 +134,12 @@ function restoreCa(files: CertificateFiles): boolean {
   return true;
 }
 
-function lifeOf(now: Date) {
+function lifeOf(now: Date, curve: Curve) {
   return {
     serialNumber: serialNumber(),
     notBefore: new Date(now.getTime() - BACKDATED_MS),
     notAfter: new Date(now.getTime() + CA_DAYS * DAY_MS),
-    signingAlgorithm: SIGNATURE,
+    signingAlgorithm: signatureOn(curve),
   };
 }
 

@@ -1,4 +1,4 @@
-// The certificate revocation list of the CA: version 2, signed with ECDSA on P-384 and SHA-384; and
+// The certificate revocation list of the CA: version 2, signed with ECDSA and SHA-384; and
 // our own list read back.
 
 import { type KeyObject, sign, verify } from 'node:crypto';

@@ -1,19 +1,37 @@
-// Keys, serial numbers and PEM, as every certificate of the core has them: ECDSA on P-384 with
-// SHA-384.
+// Keys, serial numbers and PEM, as every certificate of the core has them: ECDSA on the curve of
+// the CA. A new CA is on P-256; one made by an earlier version is on P-384, and stays.
 
 import { createPrivateKey, type KeyObject, randomBytes, webcrypto } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { StackError } from '@holdfast/kit/app-error';
 import { HOUR_MS } from '@holdfast/kit/time';
 
-export const KEY = { name: 'ECDSA', namedCurve: 'P-384' } as const;
-export const SIGNATURE = { name: 'ECDSA', hash: 'SHA-384' } as const;
+export type Curve = 'P-256' | 'P-384';
+
+const CURVES: Readonly<Record<string, Curve>> = { prime256v1: 'P-256', secp384r1: 'P-384' };
+
 /** How far back certificates begin, for clocks that are behind. */
 export const BACKDATED_MS = 12 * HOUR_MS;
 
 /** A new pair; the private half can be exported. */
-export async function newKeys(): Promise<webcrypto.CryptoKeyPair> {
-  return webcrypto.subtle.generateKey(KEY, true, ['sign', 'verify']);
+export async function newKeys(curve: Curve): Promise<webcrypto.CryptoKeyPair> {
+  return webcrypto.subtle.generateKey({ name: 'ECDSA', namedCurve: curve }, true, ['sign', 'verify']);
+}
+
+/** Of either half; throws for a key on no curve of ours. */
+export function curveOf(key: KeyObject): Curve {
+  const curve = knownCurveOf(key);
+  if (curve === undefined) throw new Error(`a key of another kind: ${key.asymmetricKeyType}`);
+  return curve;
+}
+
+function knownCurveOf(key: KeyObject): Curve | undefined {
+  return CURVES[key.asymmetricKeyDetails?.namedCurve ?? ''];
+}
+
+/** How a key on that curve signs certificates. */
+export function signatureOn(curve: Curve): { name: 'ECDSA'; hash: 'SHA-256' | 'SHA-384' } {
+  return { name: 'ECDSA', hash: curve === 'P-256' ? 'SHA-256' : 'SHA-384' };
 }
 
 /** The key of the CA; throws a StackError that names the file when it is missing or no such key. */
@@ -25,11 +43,11 @@ export function readCaKey(file: string): KeyObject {
     );
   }
   const key = keyIn(file);
-  const curve = key?.asymmetricKeyDetails?.namedCurve;
-  if (key !== undefined && curve === 'secp384r1') return key;
-  const found = key === undefined ? 'no private key' : `a key of another kind (${curve ?? key.asymmetricKeyType})`;
+  if (key !== undefined && knownCurveOf(key) !== undefined) return key;
+  const kind = key?.asymmetricKeyDetails?.namedCurve ?? key?.asymmetricKeyType;
+  const found = key === undefined ? 'no private key' : `a key of another kind (${kind})`;
   throw new StackError(
-    `${file} holds ${found}, not one on P-384.`,
+    `${file} holds ${found}, not one on P-256 or P-384.`,
     'restore it from a backup. For a new CA, which every device must trust again, remove it and ca.pem beside it',
   );
 }
@@ -46,7 +64,8 @@ function keyIn(file: string): KeyObject | undefined {
 
 /** The same key for Web Crypto, to sign with. */
 export async function signingKey(key: KeyObject): Promise<webcrypto.CryptoKey> {
-  return webcrypto.subtle.importKey('pkcs8', key.export({ type: 'pkcs8', format: 'der' }), KEY, false, ['sign']);
+  const algorithm = { name: 'ECDSA', namedCurve: curveOf(key) };
+  return webcrypto.subtle.importKey('pkcs8', key.export({ type: 'pkcs8', format: 'der' }), algorithm, false, ['sign']);
 }
 
 export async function privateKeyPem(key: webcrypto.CryptoKey): Promise<string> {

@@ -17,12 +17,13 @@ import { BUNDLE_PASSWORD, type CertificateFiles, certificateFiles } from './cert
 import {
   BACKDATED_MS,
   certificatesOf,
+  curveOf,
   newKeys,
   pemOf,
   privateKeyDer,
   privateKeyPem,
   serialNumber,
-  SIGNATURE,
+  signatureOn,
   signingKey,
 } from './keys.ts';
 import { bundleHolds, certificateBundle, keyBundle } from './pkcs12.ts';
@@ -159,14 +160,15 @@ export async function ensureServerCertificate(
 
 async function makeServerCertificate(files: CertificateFiles, names: readonly string[], now: Date): Promise<void> {
   const ca = readCa(files);
-  const keys = await newKeys();
+  const curve = curveOf(ca.key);
+  const keys = await newKeys(curve);
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serialNumber(),
     subject: 'CN=takserver',
     issuer: ca.certificate.subjectName,
     notBefore: new Date(now.getTime() - BACKDATED_MS),
     notAfter: new Date(Math.min(now.getTime() + SERVER_DAYS * DAY_MS, ca.certificate.notAfter.getTime())),
-    signingAlgorithm: SIGNATURE,
+    signingAlgorithm: signatureOn(curve),
     publicKey: keys.publicKey,
     signingKey: await signingKey(ca.key),
     extensions: [

@@ -73,10 +73,10 @@ export function coreContract(what: string, make: () => Promise<CoreContractWorld
         expect(record?.pem.trim()).toBe(enrolled.certificatePem.trim());
       });
 
-      it.runIf(can.signs)('gives a P-384 key that nobody else has, and the chain from the issuer on', async () => {
+      it.runIf(can.signs)('gives a P-256 key that nobody else has, and the chain from the issuer on', async () => {
         const certificate = new X509Certificate(enrolled.certificatePem);
         const key = createPublicKey(createPrivateKey(enrolled.keyPem));
-        expect([key.equals(certificate.publicKey), key.asymmetricKeyDetails?.namedCurve]).toEqual([true, 'secp384r1']);
+        expect([key.equals(certificate.publicKey), key.asymmetricKeyDetails?.namedCurve]).toEqual([true, 'prime256v1']);
         expect(enrolled.keyPem).toMatch(/^-----BEGIN PRIVATE KEY-----\n/);
         const [issuer] = enrolled.chainPem.map((pem) => new X509Certificate(pem));
         expect(issuer !== undefined && certificate.verify(issuer.publicKey)).toBe(true);

@@ -109,7 +109,7 @@ describe('enrollment', () => {
     const certificate = new X509Certificate(enrolled.certificatePem);
     const own = createPublicKey(createPrivateKey(enrolled.keyPem));
     expect(own.equals(certificate.publicKey)).toBe(true);
-    expect(own.asymmetricKeyDetails?.namedCurve).toBe('secp384r1');
+    expect(own.asymmetricKeyDetails?.namedCurve).toBe('prime256v1');
     expect(enrolled).toMatchObject({
       hash: certificate.fingerprint256,
       serial: 'ab01',

@@ -4,7 +4,7 @@ import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { writeFileAtomically } from '@holdfast/kit/files';
 import { BUNDLE_PASSWORD, type CertificateFiles, certificateFiles } from '@holdfast/pki/certificate-files';
-import { certificatesOf, newKeys, normalSerial, privateKeyPem } from '@holdfast/pki/keys';
+import { certificatesOf, curveOf, newKeys, normalSerial, privateKeyPem } from '@holdfast/pki/keys';
 import type { Authority } from '@holdfast/pki/parts';
 import { lastsEnough, updateKeyBundle } from '@holdfast/pki/server-certificate';
 import type { CertificateStore, Revocations, UsersFile } from '../model/parts.ts';
@@ -83,7 +83,7 @@ function ours(files: CertificateFiles, authority: Authority, now: Date): string 
 }
 
 async function make(files: CertificateFiles, { authority, certificates, now }: ApiCertificateDeps): Promise<string> {
-  const keys = await newKeys();
+  const keys = await newKeys(curveOf(new X509Certificate(authority.chain[0] ?? '').publicKey));
   const publicKey = new Uint8Array(await webcrypto.subtle.exportKey('spki', keys.publicKey));
   const signed = await authority.issue({ publicKey, commonName: API_IDENTITY, channels: true }, now);
   await certificates.add(signed, { creator: CREATOR, clientUid: API_IDENTITY }, now);

@@ -30,6 +30,33 @@ describe('a CA that is renewed for its key', () => {
     expect((await ensureServerCertificate(directory, NAMES, LATER)).changed).toBe(false);
   });
 
+  it('stays on P-384 when an earlier version has made it, as does what it signs for the stack', async () => {
+    const { files, directory } = await workshop(MADE);
+    const { certificate, key } = await newCa(MADE, 'P-384');
+    rmSync(files.directory, { recursive: true });
+    mkdirSync(files.directory);
+    writeFileSync(files.ca, certificate);
+    writeFileSync(files.caKey, key);
+    const curveOf = (file: string) =>
+      new X509Certificate(readFileSync(file)).publicKey.asymmetricKeyDetails?.namedCurve;
+    await ensureServerCertificate(directory, NAMES, MADE);
+    expect([curveOf(files.ca), curveOf(files.server)]).toEqual(['secp384r1', 'secp384r1']);
+    await prolongCa(files, LATER);
+    await ensureServerCertificate(directory, NAMES, LATER);
+    const renewed = new X509Certificate(readFileSync(files.ca));
+    expect([curveOf(files.ca), curveOf(files.server)]).toEqual(['secp384r1', 'secp384r1']);
+    expect([
+      renewed.verify(renewed.publicKey),
+      new X509Certificate(readFileSync(files.server)).verify(renewed.publicKey),
+    ]).toEqual([true, true]);
+    rmSync(files.server);
+    rmSync(files.ca);
+    rmSync(files.caKey);
+    rmSync(files.rootCa);
+    await ensureServerCertificate(directory, NAMES, LATER);
+    expect([curveOf(files.ca), curveOf(files.server)]).toEqual(['prime256v1', 'prime256v1']);
+  });
+
   it('still knows who was revoked', async () => {
     const { files, open } = await workshop(MADE);
     const authority = await open();
@@ -65,7 +92,7 @@ describe('a new CA', () => {
   it('is the one or the other after a crash at any step, and the same command again makes no third', async () => {
     const { files, directory } = await workshop(MADE);
     const { certificate: old } = { certificate: readFileSync(files.ca, 'utf8') };
-    const next = await newCa(LATER);
+    const next = await newCa(LATER, 'P-256');
     const journal = `${JSON.stringify({ keep: 'old-2035-11-22T100000Z', ...next })}\n`;
     const kept = join(files.directory, 'old-2035-11-22T100000Z');
     const move = (name: string) => () => renameSync(join(files.directory, name), join(kept, name));

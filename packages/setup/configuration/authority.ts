@@ -70,7 +70,7 @@ export async function ensureReleaseAuthority(
   now: Date,
 ): Promise<ReleaseAuthority> {
   if (readReleaseAuthority(files) === undefined) {
-    const { certificate, key } = await newCa(now, nameParts(partsOf(names)));
+    const { certificate, key } = await newCa(now, 'P-384', nameParts(partsOf(names)));
     writeFileAtomically(files.caKey, key);
     writeFileAtomically(files.ca, certificate, 0o644);
   }

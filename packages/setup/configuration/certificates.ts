@@ -69,7 +69,7 @@ export async function ensureReleaseApi(deps: ReleaseCertificateDeps): Promise<st
   let pair = usablePair(deps, files.api, files.apiKey);
   if (pair === undefined) {
     const { organization, unit } = names;
-    const keys = await newKeys();
+    const keys = await newKeys('P-384');
     const subject = nameParts([
       { name: 'O', value: organization },
       { name: 'OU', value: unit },

@@ -6,8 +6,8 @@ import { webcrypto } from 'node:crypto';
 import { type JsonNameParams, Name, Pkcs10CertificateRequestGenerator } from '@peculiar/x509';
 import type { NameEntry } from './signing-rules.ts';
 
-const KEY = { name: 'ECDSA', namedCurve: 'P-384' } as const;
-const SIGNATURE = { name: 'ECDSA', hash: 'SHA-384' } as const;
+const KEY = { name: 'ECDSA', namedCurve: 'P-256' } as const;
+const SIGNATURE = { name: 'ECDSA', hash: 'SHA-256' } as const;
 
 export interface SigningRequest {
   /** Base64 of the DER. */
