@@ -14,6 +14,7 @@ import { LargeEvents } from '../packages/core/stream/large-events.ts';
 import { Stream } from '../packages/core/stream/stream.ts';
 import { Admission } from '../packages/core/tls/admission.ts';
 import { createLiveConnections } from '../packages/core/tls/connections.ts';
+import { ownConnectionLimit } from '../packages/core/tls/connection-limit.ts';
 import { CoreListener } from '../packages/core/tls/core-listener.ts';
 import type { CotFiles } from './cot-order.ts';
 
@@ -66,7 +67,7 @@ const listener = new CoreListener({
   live: createLiveConnections(),
   accepted: (arrival) => stream.accepted(arrival),
   log,
-  ...(maxConnections === undefined ? {} : { maxConnections }),
+  maxConnections: maxConnections ?? ownConnectionLimit().streaming,
 });
 await listener.listen();
 // An exit of our own: a profile is written only then.

@@ -42,7 +42,7 @@ export interface BothFiles {
 export async function madeFiles(directory: string): Promise<BothFiles> {
   const server = await ensureServerCertificate(directory, ['127.0.0.1'], new Date());
   const authority = await openAuthority(directory, { validityDays: 2 });
-  const keys = generateKeyPairSync('ec', { namedCurve: 'P-384' });
+  const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const publicKey = Uint8Array.from(keys.publicKey.export({ type: 'spki', format: 'der' }));
   const signed = await authority.issue({ publicKey, commonName: 'bench', channels: false }, new Date());
   const [certificate, key] = [join(directory, 'bench.pem'), join(directory, 'bench.key')];

@@ -8,6 +8,7 @@ import type { CoreFetch, LiveConnections, Revocations } from './model/parts.ts';
 import type { StreamArrival } from './model/stream.ts';
 import { WebSockets } from './stream/websocket.ts';
 import { Admission } from './tls/admission.ts';
+import { type ConnectionLimit, ownConnectionLimit } from './tls/connection-limit.ts';
 import { readServerIdentity } from './tls/server-identity.ts';
 import { CoreListener } from './tls/core-listener.ts';
 import { HttpPort, type HttpLimits } from './tls/http-port.ts';
@@ -33,7 +34,8 @@ export interface CorePortsOptions {
   log: Log;
   now: () => Date;
   limits?: Partial<HttpLimits>;
-  maxConnections?: number;
+  /** Of how many connections; default: what memory and file descriptors allow. */
+  limit?: ConnectionLimit;
 }
 
 /**
@@ -57,7 +59,7 @@ export interface CorePorts {
 
 /** Reads the files at once; listens later. */
 export function createCorePorts(options: CorePortsOptions): CorePorts {
-  const { files, addresses, ports, revocations, live, log, now, limits = {}, maxConnections } = options;
+  const { files, addresses, ports, revocations, live, log, now, limits = {}, limit = ownConnectionLimit() } = options;
   let identity = readServerIdentity(files);
   const admission = new Admission({ ca: identity.ca, revocations, now });
   const shared = {
@@ -66,7 +68,8 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
     live,
     log,
     limits,
-    ...(maxConnections === undefined ? {} : { maxConnections }),
+    maxConnections: limit.http,
+    limitedBy: limit.reason,
   };
   const webSockets = new WebSockets(options.stream);
   const listeners = [
@@ -86,6 +89,7 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
       port: ports.streaming,
       admission,
       accepted: options.stream,
+      maxConnections: limit.streaming,
     }),
   ];
 

@@ -39,6 +39,7 @@ import { reportStore } from './store/reports.ts';
 import { resourceStore, resourceWriter } from './store/resources.ts';
 import { injectorStore, videoConnections } from './store/services.ts';
 import { eventTable } from './store/tables.ts';
+import { type ConnectionLimit, ownConnectionLimit } from './tls/connection-limit.ts';
 import { readServerIdentity } from './tls/server-identity.ts';
 
 export interface CoreOptions extends CoreCertificatesOptions {
@@ -141,7 +142,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     now,
     steadyMs,
   });
-  const parts = { certificates, people, nodeId, runEvents, stored, retention, retentionRuns };
+  const limit = ownConnectionLimit();
+  const parts = { limit, certificates, people, nodeId, runEvents, stored, retention, retentionRuns };
   const ports = portsOf(options, parts);
   certificates.serve(ports);
   return {
@@ -160,6 +162,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
 }
 
 interface Parts {
+  limit: ConnectionLimit;
   certificates: CoreCertificates;
   people: GroupParts;
   nodeId: string;
@@ -202,6 +205,7 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
     stream: (arrival) => stored.stream.accepted(arrival),
     revocations,
     live,
+    limit: parts.limit,
     log,
     now,
   });
@@ -228,6 +232,7 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     regroup: (usernames, clientUid) => stream.regroup(usernames, clientUid),
     toEverybody: (event) => stream.toEverybody(event),
     streamCounts: () => stream.counts(),
+    maxClients: parts.limit.streaming,
     archiveCounts: () => archive.counts(),
     retention,
     retentionRuns,

@@ -37,6 +37,7 @@ const attempt = z.object({
 /** A release has no `thinning`. */
 const streamFacts = z.object({
   numClients: z.number().default(0),
+  maxClients: z.number().default(0),
   thinning: z.object({ seconds: z.number().nonnegative() }).optional(),
 });
 
@@ -90,8 +91,8 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'stream' | 'en
       const calls = port.within(WITHIN_MS);
       const answer = await calls.ask('GET', STREAM);
       if (NOT_REPORTED.has(answer.status)) return undefined;
-      const { numClients, thinning } = calls.read(`GET ${STREAM}`, answer, streamFacts);
-      return thinning && { clients: numClients, thinningSeconds: thinning.seconds };
+      const { numClients, maxClients, thinning } = calls.read(`GET ${STREAM}`, answer, streamFacts);
+      return thinning && { clients: numClients, maxClients, thinningSeconds: thinning.seconds };
     },
 
     async enrollmentAttempts(username): Promise<EnrollmentAttempt[] | undefined> {

@@ -65,6 +65,8 @@ export interface CoreStatus {
 /** The stream of the light core. */
 export interface CoreStreamFacts {
   clients: number;
+  /** How many it takes, by the memory and the file descriptors of the core. */
+  maxClients: number;
   /** Receivers get the newest position of each uid once in so many seconds; 0: each one. */
   thinningSeconds: number;
 }

@@ -126,7 +126,7 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
     unlisted: new Set(),
     attempts: [],
     status: { version: '5.7-RELEASE-0', startedAt: '2026-03-04T05:00:00.000Z', memory: null },
-    stream: { clients: 0, thinningSeconds: 0 },
+    stream: { clients: 0, maxClients: 5_000, thinningSeconds: 0 },
     ca: 'CA:01',
     further: [],
     caEnds: '2036-01-01T00:00:00.000Z',

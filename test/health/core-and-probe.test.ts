@@ -93,8 +93,13 @@ describe('core', () => {
   });
 
   it.each([
-    [{ clients: 1_203, thinningSeconds: 12 }, 1_203, 12, / Thinning: each position at most every 12 s\.$/],
-    [{ clients: 3, thinningSeconds: 0 }, 3, 0, /\(30 %\)\.$/],
+    [
+      { clients: 1_203, maxClients: 5_000, thinningSeconds: 12 },
+      1_203,
+      12,
+      / Thinning: each position at most every 12 s\.$/,
+    ],
+    [{ clients: 3, maxClients: 5_000, thinningSeconds: 0 }, 3, 0, /\(30 %\)\.$/],
     [undefined, null, null, /\(30 %\)\.$/],
   ])('reports the load of a stream that is %j', async (stream, clients, seconds, text) => {
     const of = world();
@@ -121,6 +126,17 @@ describe('core', () => {
       "TAK Server 5.8-RELEASE-69 needs schema 106 of its database, which has 105: it can't store what it receives.",
     );
     expect(measured.remedies[0]).toContain('docker compose restart core-database');
+  });
+
+  it.each([
+    [900, 'ok'],
+    [901, 'warning'],
+  ])('with %d of 1,000 connections is %s', async (clients, status) => {
+    const of = world();
+    of.core.stream = { clients, maxClients: 1_000, thinningSeconds: 0 };
+    const measured = await measure('core', of);
+    expect(measured.status).toBe(status);
+    if (status === 'warning') expect(measured.message).toMatch(/901 of at most 1000 connections/);
   });
 
   it('is a warning when its API does not answer, and critical after three in a row', async () => {

@@ -62,6 +62,8 @@ export interface AdminApiOptions
   toEverybody: CoreStream['toEverybody'];
   /** Figures of the stream and of what it stores; undefined while there is no stream. */
   streamCounts?: () => StreamCounts;
+  /** How many connections the stream takes. */
+  maxClients?: number;
   archiveCounts?: () => ArchiveCounts;
 }
 

@@ -166,7 +166,16 @@ export class Actuator {
     const counts = this.#options.streamCounts?.();
     if (counts === undefined) throw new PageFault(404, 'The stream is not running.');
     const { bytesRead, bytesWritten, read, delivered, clients, thinning } = counts;
-    return json({ bytesRead, bytesWritten, numReads: read, numWrites: delivered, numClients: clients, thinning });
+    const { maxClients } = this.#options;
+    return json({
+      bytesRead,
+      bytesWritten,
+      numReads: read,
+      numWrites: delivered,
+      numClients: clients,
+      maxClients,
+      thinning,
+    });
   }
 
   /** One queue here: a release's others have no counterpart, and no figure is made up for them. */

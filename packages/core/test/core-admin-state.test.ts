@@ -181,6 +181,7 @@ describe('health', () => {
     const thinning = { seconds: 12, held: 2, replaced: 9 };
     const own = adminWorld({
       streamCounts: () => ({ ...stream, invalid: 0, faults: 0, thinning }),
+      maxClients: 5_000,
       archiveCounts: () => ({ waiting: 5, capacity: 100, stored: 90, skipped: 2, lost: 1 }),
     });
     expect((await own.ask('GET', '/actuator/custom-network-metrics')).body).toEqual({
@@ -189,6 +190,7 @@ describe('health', () => {
       numReads: 7,
       numWrites: 14,
       numClients: 3,
+      maxClients: 5_000,
       thinning,
     });
     expect((await own.ask('GET', '/actuator/custom-queue-metrics')).body).toEqual({

@@ -59,7 +59,7 @@ beforeAll(async () => {
     log,
     now: () => at,
     limits: { headWithinMs: 1_000 },
-    maxConnections: 12,
+    limit: { streaming: 12, http: 12, reason: 'the limits of a test' },
   });
   await ports.listen();
 });

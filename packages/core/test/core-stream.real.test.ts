@@ -69,6 +69,7 @@ beforeAll(async () => {
   const webSockets = new WebSockets((arrival) => stream.accepted(arrival));
   api = new HttpPort({
     name: 'api',
+    maxConnections: 100,
     port: apiPort,
     addresses: ['127.0.0.1'],
     identity,
@@ -81,6 +82,7 @@ beforeAll(async () => {
   await api.listen();
   listener = new CoreListener({
     name: 'stream',
+    maxConnections: 100,
     port,
     addresses: ['127.0.0.1'],
     identity,

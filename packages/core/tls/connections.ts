@@ -35,6 +35,7 @@ const SHARE_OF_ONE_ADDRESS = 0.75;
  */
 export class OpenConnections {
   readonly #most: number;
+  readonly #limitedBy: string;
   readonly #maxPerOne;
   /** With where they come from. */
   readonly #all = new Map<Socket, string>();
@@ -43,21 +44,23 @@ export class OpenConnections {
   readonly #atRest = new Set<Socket>();
   #waiting: (() => void)[] = [];
 
-  constructor(most: number) {
+  /** `limitedBy` is for whoever reads why one was refused. */
+  constructor(most: number, limitedBy = 'its settings') {
     this.#most = most;
+    this.#limitedBy = limitedBy;
     this.#maxPerOne = Math.ceil(most * SHARE_OF_ONE_ADDRESS);
   }
 
   /**
    * False when it is full and everybody is at work, or all that the address `from` may have; then
-   * it was not taken in. `gaveWay` is whoever had to go.
+   * it was not taken in, and `full` says so in a sentence. `gaveWay` is whoever had to go.
    */
-  take(socket: Socket, from: string): { taken: boolean; gaveWay?: Socket } {
+  take(socket: Socket, from: string): { taken: boolean; gaveWay?: Socket; full?: string } {
     const hasItsShare = (this.#counts.get(from) ?? 0) >= this.#maxPerOne;
     const isFull = hasItsShare || this.#all.size >= this.#most;
     const gaveWay = isFull ? this.#oldest(hasItsShare ? from : undefined) : undefined;
     if (gaveWay !== undefined) this.#end(gaveWay);
-    else if (isFull) return { taken: false };
+    else if (isFull) return { taken: false, full: hasItsShare ? this.#fullOfOne() : this.#full() };
     this.#all.set(socket, from);
     this.#count(from, 1);
     this.#inHandshake.add(socket);
@@ -88,6 +91,14 @@ export class OpenConnections {
   /** Resolves when nothing is open any more. */
   async none(): Promise<void> {
     if (this.#all.size > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  #fullOfOne(): string {
+    return `one address may have at most ${this.#maxPerOne} of the ${this.#most} connections of this port`;
+  }
+
+  #full(): string {
+    return `all ${this.#most} connections of this port are in use, the limit by ${this.#limitedBy}`;
   }
 
   #count(from: string, change: 1 | -1): void {

@@ -69,11 +69,12 @@ export interface CoreListenerOptions {
   live: LiveConnections;
   accepted: (arrival: Arrival) => void;
   log: Log;
-  maxConnections?: number;
+  maxConnections: number;
+  /** What `maxConnections` follows from. */
+  limitedBy?: string;
   handshakeWithinMs?: number;
 }
 
-const MAX_CONNECTIONS = 2048;
 const HANDSHAKE_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 10_000;
 /**
@@ -97,7 +98,7 @@ export class CoreListener {
   constructor(options: CoreListenerOptions) {
     this.#options = options;
     this.events = new PortEvents(options.log, options.name, () => performance.now());
-    this.#open = new OpenConnections(options.maxConnections ?? MAX_CONNECTIONS);
+    this.#open = new OpenConnections(options.maxConnections, options.limitedBy);
     this.#server = createTlsServer({
       ...this.#contextOptions(options.identity),
       requestCert: options.admission !== undefined,
@@ -157,10 +158,10 @@ export class CoreListener {
 
   #arrive(raw: Socket): void {
     const address = addressOf(raw);
-    const { taken, gaveWay } = this.#open.take(raw, lockoutAddress(address));
+    const { taken, gaveWay, full = '' } = this.#open.take(raw, lockoutAddress(address));
     if (gaveWay !== undefined) this.events.happened('gave way', { address });
     if (!taken) {
-      this.events.happened('turned away', { address });
+      this.events.happened('turned away', { address, reason: full });
       raw.destroy();
       return;
     }

@@ -28,6 +28,7 @@ interface CoreData {
   memory_pct: number | null;
   /** On the stream, with the probe's; null if the core doesn't report it, as a release. */
   clients: number | null;
+  max_clients: number | null;
   /** Positions of each uid are passed on once in so many seconds; 0: each one. */
   thinning_seconds: number | null;
   /** Of a release: the newest migration of its database. Null if unknown. */
@@ -37,6 +38,7 @@ interface CoreData {
 
 /** Above this, a Java process spends its time on garbage collection. */
 const MEMORY_WARNING_PCT = 90;
+const CLIENTS_WARNING = 0.9;
 
 const VARIABLES: Record<Endpoint, string> = {
   API: 'CORE_API_URL',
@@ -72,6 +74,7 @@ export const core = healthModule<CoreData>({
       memory_cap_bytes: cap,
       memory_pct: used === null || cap === null ? null : rounded(percentageOf(used, cap), 1),
       clients: facts?.clients ?? null,
+      max_clients: facts?.maxClients ?? null,
       thinning_seconds: facts?.thinningSeconds ?? null,
       schema,
       doors: [
@@ -83,7 +86,12 @@ export const core = healthModule<CoreData>({
   },
 
   findings(data) {
-    return [...data.doors.flatMap(endpointFinding), ...schemaFindings(data), ...memoryFindings(data)];
+    return [
+      ...data.doors.flatMap(endpointFinding),
+      ...schemaFindings(data),
+      ...memoryFindings(data),
+      ...clientFindings(data),
+    ];
   },
 
   well: ({ version, memory_used_bytes: used, memory_pct: pct, thinning_seconds: seconds }) => {
@@ -154,6 +162,14 @@ function endpointFinding({ name, address, error }: EndpointState): Finding[] {
       says: name === 'API' ? `API of the core: ${error}` : `${name} of the core: ${address} ${error}`,
     },
   ];
+}
+
+function clientFindings({ clients, max_clients: max }: CoreData): Finding[] {
+  if (clients === null || max === null || clients <= max * CLIENTS_WARNING) return [];
+  const says = `the stream has ${clients} of at most ${max} connections; beyond that it refuses devices`;
+  const remedy =
+    'Give the core more memory or file descriptors (ulimit -n, LimitNOFILE); its log names what limits it. Then restart it.';
+  return [{ kind: 'fact', status: 'warning', says, remedy }];
 }
 
 /** Empty if the core did not answer at all: another finding says that. */
