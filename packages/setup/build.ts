@@ -43,6 +43,7 @@ const PROGRAMS = [
   'renew-ca',
   'reset-password',
   'rotate-secrets',
+  'simulate',
   'start',
   'stop',
   'support-bundle',

@@ -74,6 +74,33 @@ describe('a running stack', () => {
     });
   });
 
+  it('simulates clients, and removes all of it at the end, also of a run that was killed', async () => {
+    const few = ['--clients', '4', '--ramp', '0', '--every', '1', '--seconds'];
+    const { code, output } = await script('simulate.sh', ...few, '3');
+    expect([code, output]).toEqual([0, expect.stringMatching(/^Delivered +([1-9]\d*) of \1$/m)]);
+    const left = async (): Promise<[boolean, boolean]> => {
+      const headers = { authorization: basic('webadmin', stack.file().webadmin.password) };
+      const read = async (path: string): Promise<string> =>
+        (await fetch(`${stack.file().api}${path}`, { headers })).text();
+      const { results } = JSON.parse(await read('/api/service-accounts')) as {
+        results: { username: string; is_active: boolean }[];
+      };
+      const isActive = results.some((each) => each.username === 'svc_exercise' && each.is_active);
+      return [(await read('/api/groups')).includes('core_EXERCISE'), isActive];
+    };
+    expect(await left()).toEqual([false, false]);
+    const killed = run('simulate.sh', ['--data', stack.data, ...few, '60']);
+    await new Promise<void>((sending) =>
+      killed.stderr?.on('data', (chunk: Buffer) => chunk.includes('They send') && sending()),
+    );
+    killed.kill('SIGKILL');
+    await outcomeOf(killed);
+    expect(await left()).toEqual([true, true]);
+    expect(await script('simulate.sh', '--clean')).toMatchObject({ code: 0 });
+    expect(await left()).toEqual([false, false]);
+    expect(await script('simulate.sh', '--clients', '1')).toMatchObject({ code: 2 });
+  });
+
   it('prints the emergency sheet, and says that no backups are made', async () => {
     const { code, output } = await script('emergency-sheet.sh');
     expect([code, output]).toEqual([1, expect.stringMatching(/EMERGENCY SHEET: [^]*Remedy: set BACKUP_TARGET/)]);

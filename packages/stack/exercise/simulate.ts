@@ -1,0 +1,188 @@
+// The program of simulate.sh: simulated clients in a channel of their own, a report, and removal of
+// everything at the end.
+
+import { formatBytes } from '@holdfast/kit/format';
+import { argumentsOrUsage, type Invocation, parseCommandLine, say, UsageError } from '@holdfast/kit/command';
+import { SECOND_MS } from '@holdfast/kit/time';
+import { Crowd, type CrowdCounts, pause } from './crowd.ts';
+import { ExerciseManagement } from './management.ts';
+import { cpuSeconds, type ExercisePlace, exercisePlace } from './place.ts';
+
+interface SimulateArguments {
+  place: ExercisePlace;
+  /** Only removes what an earlier exercise has left behind. */
+  clean: boolean;
+  clients: number;
+  seconds: number;
+  ramp: number;
+  every: number;
+  center: { lat: number; lon: number };
+}
+
+const USAGE = `Usage: ./scripts/simulate.sh [--clients N] [--seconds S] [--data DIR | --url URL]
+       ./scripts/simulate.sh --clean [--data DIR | --url URL]
+
+Connects simulated clients that move, chat and set marks in a channel of their own, EXERCISE. Prints a report, then
+removes the channel, the account svc_exercise and its certificate. Exit codes: 0 nothing was lost, 1 something was lost
+or failed, 2 wrong arguments.
+
+  --clients N           clients, 2 to 10000 (default 50)
+  --seconds S           how long they send once all are connected (default 60)
+  --ramp S              time over which they connect (default 10)
+  --every S             time between two positions of a client (default 5)
+  --center LAT,LON      where they move (default 46.8,8.2)
+  --data DIR            data directory of a running embedded stack
+  --url URL             API of any stack; HOLDFAST_TOKEN has an API token of an administrator
+  --stream HOST:PORT    the stream, if not that of the stack, or port 8089 of the URL's host
+  --clean               only remove what an interrupted exercise has left behind
+  --help                show this help
+`;
+const MAX_CLIENTS = 10_000;
+const MAX_SECONDS = 86_400;
+/** For deliveries on their way. */
+const SETTLED_WITHIN_MS = 5_000;
+const SETTLE_STEP_MS = 200;
+
+/** Resolves with the exit code. */
+export async function simulate(call: Invocation): Promise<number> {
+  const args = argumentsOrUsage(() => readArguments(call), USAGE);
+  if (typeof args === 'number') return args;
+  const management = new ExerciseManagement(args.place.management);
+  const wasThere = await management.remove();
+  if (args.clean) {
+    say(wasThere ? 'Removed what an exercise had left behind.\n' : 'Nothing is left of an exercise.\n');
+    return 0;
+  }
+  const stop = new AbortController();
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const interrupt = (): void => {
+    say('Stopping; removing the exercise ...\n');
+    stop.abort();
+  };
+  for (const signal of signals) process.on(signal, interrupt);
+  try {
+    return await exercise(args, management, stop.signal);
+  } finally {
+    await management.remove();
+    say('The channel EXERCISE, the account svc_exercise and its certificate are removed.\n');
+    for (const signal of signals) process.off(signal, interrupt);
+  }
+}
+
+async function exercise(args: SimulateArguments, management: ExerciseManagement, stop: AbortSignal): Promise<number> {
+  const { place, clients, seconds, ramp, every, center } = args;
+  say('Setting up the channel EXERCISE and the account svc_exercise ...\n');
+  const { pem } = await management.prepare();
+  const { host, port, pids } = place;
+  const crowd = new Crowd({
+    host,
+    port,
+    pem,
+    clients,
+    center,
+    rampMs: ramp * SECOND_MS,
+    everyMs: every * SECOND_MS,
+  });
+  try {
+    say(`Connecting ${clients} clients to ${host}:${port} over ${ramp} s ...\n`);
+    await crowd.arrive(stop);
+    say(`${crowd.connected} clients are connected. They send for ${seconds} s ...\n`);
+    const [cpu, begun] = [cpuSeconds(pids), performance.now()];
+    await crowd.work(seconds * SECOND_MS, stop);
+    await settled(crowd);
+    const elapsed = (performance.now() - begun) / SECOND_MS;
+    const used = pids.length === 0 ? undefined : (cpuSeconds(pids) - cpu) / elapsed;
+    const { memoryBytes, thinningSeconds } = await management.core();
+    const counts = crowd.counts();
+    process.stdout.write(reportOf(counts, { used, memoryBytes, thinningSeconds, connected: crowd.connected }));
+    return !stop.aborted && isComplete(counts, thinningSeconds) ? 0 : 1;
+  } finally {
+    await crowd.leave();
+  }
+}
+
+async function settled(crowd: Crowd): Promise<void> {
+  for (let waited = 0; waited < SETTLED_WITHIN_MS; waited += SETTLE_STEP_MS) {
+    const { delivered, expected } = crowd.counts();
+    if (delivered >= expected) return;
+    await pause(SETTLE_STEP_MS);
+  }
+}
+
+/** Thinning leaves positions out; chat and marks never. */
+function isComplete(counts: CrowdCounts, thinningSeconds: number): boolean {
+  const { delivered, expected, deliveredUrgent, expectedUrgent, ended, sent } = counts;
+  const missing = thinningSeconds > 0 ? expectedUrgent - deliveredUrgent : expected - delivered;
+  return missing <= 0 && ended === 0 && sent > 0;
+}
+
+interface Load {
+  /** CPU-seconds a second of the core; undefined: not on this machine. */
+  used: number | undefined;
+  memoryBytes: number | undefined;
+  thinningSeconds: number;
+  connected: number;
+}
+
+function reportOf(counts: CrowdCounts, { used, memoryBytes, thinningSeconds, connected }: Load): string {
+  const { sent, expected, delivered, expectedUrgent, deliveredUrgent, ended, latencies } = counts;
+  const at = (share: number): string => {
+    const value = latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))];
+    return value === undefined ? 'none' : `${value} ms`;
+  };
+  const lost = Math.max(0, expected - delivered);
+  const thinned = `${lost} positions left out (thinning: ${thinningSeconds} s), ${Math.max(0, expectedUrgent - deliveredUrgent)} of chat and marks`;
+  const lines: [string, string][] = [
+    ['Clients', `${connected} connected at the end, ${ended} disconnected`],
+    ['Events sent', String(sent)],
+    ['Delivered', `${delivered} of ${expected}`],
+    ['Lost', thinningSeconds > 0 ? thinned : String(lost)],
+    ['Latency', `p50 ${at(0.5)}, p99 ${at(0.99)}`],
+    ['CPU of the core', used === undefined ? 'not on this machine' : `${(used * 100).toFixed(1)} % of a core`],
+    ['Memory of the core', memoryBytes === undefined ? 'not reported' : formatBytes(memoryBytes)],
+  ];
+  return lines.map(([name, value]) => `${name.padEnd(20)}${value}\n`).join('');
+}
+
+function readArguments(call: Invocation): SimulateArguments | 'help' {
+  const text = { type: 'string' } as const;
+  const flag = { type: 'boolean' } as const;
+  const { values } = parseCommandLine({
+    args: call.argv,
+    options: {
+      clients: text,
+      seconds: text,
+      ramp: text,
+      every: text,
+      center: text,
+      data: text,
+      url: text,
+      stream: text,
+      clean: flag,
+      help: flag,
+    },
+  });
+  if (values.help === true) return 'help';
+  return {
+    clean: values.clean === true,
+    clients: numberOf('--clients', values.clients ?? '50', 2, MAX_CLIENTS),
+    seconds: numberOf('--seconds', values.seconds ?? '60', 1, MAX_SECONDS),
+    ramp: numberOf('--ramp', values.ramp ?? '10', 0, MAX_SECONDS),
+    every: numberOf('--every', values.every ?? '5', 1, MAX_SECONDS),
+    center: centerOf(values.center ?? '46.8,8.2'),
+    place: exercisePlace({ data: values.data, url: values.url, stream: values.stream }, call),
+  };
+}
+
+function numberOf(option: string, text: string, least: number, most: number): number {
+  const value = /^\d{1,6}$/.test(text) ? Number(text) : NaN;
+  if (value >= least && value <= most) return value;
+  throw new UsageError(`${option} ${text} is not a whole number from ${least} to ${most}`);
+}
+
+function centerOf(text: string): { lat: number; lon: number } {
+  const [, lat, lon] = /^(-?\d{1,2}(?:\.\d+)?),(-?\d{1,3}(?:\.\d+)?)$/.exec(text) ?? [];
+  if (lat === undefined || lon === undefined || Math.abs(Number(lat)) > 85 || Math.abs(Number(lon)) > 180)
+    throw new UsageError(`--center ${text} is not LAT,LON with at most 85 and 180 degrees`);
+  return { lat: Number(lat), lon: Number(lon) };
+}
