@@ -82,6 +82,7 @@ install_test_tools() {
   wanted 'has ldapsearch' 'the directory, queried with standard LDAP tools' ldap-utils
   wanted 'has slapd' 'the directory, compared with a second implementation' slapd
   wanted 'has dockerd' 'the stacks in containers' docker.io
+  wanted 'has nats-server' 'several core nodes' nats-server
   wanted has_static_busybox 'the stacks in containers' busybox-static
   wanted 'has keytool' 'keystores, read with keytool' default-jre-headless
   wanted 'has shellcheck' 'shell scripts' shellcheck

@@ -1,6 +1,7 @@
 // Keeps the core's certificates current: server certificate, `svc_api`, admin API rights and
 // revocations.
 
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
@@ -26,6 +27,8 @@ export interface CoreCertificatesOptions {
   /** Names and addresses in the server certificate. */
   serverNames: readonly string[];
   validityDays: number;
+  /** Another node makes what is missing, and renews it. */
+  isFollower?: boolean;
   /** The database `cot`, migrated. */
   run: RunSql;
   log: Log;
@@ -47,6 +50,7 @@ export class CoreCertificates {
   readonly #renewDaily: () => Promise<void>;
   #ports: Pick<CorePorts, 'renew' | 'rebuildContexts'> | undefined;
   #api: ApiCertificate | undefined;
+  #writtenMs = Number.NaN;
   /** One at a time: two would make `svc_api` anew, each its own. */
   #looking: Promise<void> | undefined;
 
@@ -57,6 +61,7 @@ export class CoreCertificates {
     const warn = (text: string): void => log.warn('certificates.warning', { text });
     const opened = new CoreCertificates(options, files, await openAuthority(dataDirectory, { validityDays, warn }));
     await opened.#refreshRevocations();
+    if (options.isFollower === true) return opened;
     opened.#api = await opened.#ensureApiCertificate();
     await opened.lookAtGrants();
     return opened;
@@ -109,14 +114,26 @@ export class CoreCertificates {
   }
 
   /** To be called every second. Never rejects. */
-  lookAtGrants(): Promise<void> {
-    return this.#grants.look();
+  async lookAtGrants(): Promise<void> {
+    if (this.#options.isFollower !== true) return this.#grants.look();
   }
 
   async #lookOnce(): Promise<void> {
     await this.revocations.look();
+    if (this.#options.isFollower === true) return this.#followFiles();
     await this.#keepApiOpen();
     await this.#renewDaily();
+  }
+
+  /** Another node has renewed the server certificate. */
+  #followFiles(): void {
+    try {
+      const { mtimeMs } = statSync(this.files.certificate);
+      if (mtimeMs !== this.#writtenMs) this.#ports?.renew();
+      this.#writtenMs = mtimeMs;
+    } catch (error) {
+      this.#options.log.error(RENEWAL_FAILED, { error: messageOf(error) });
+    }
   }
 
   /**

@@ -8,10 +8,12 @@ import { type PeopleGroups, rowsOf } from './groups/own-groups.ts';
 import type { MissionParts } from './missions/access.ts';
 import { createMissions } from './missions/create-missions.ts';
 import type { KnownGroup } from './model/parts.ts';
-import type { Archive, CoreStream, StreamGroups } from './model/stream.ts';
+import type { Archive, StreamGroups } from './model/stream.ts';
+import type { ClusterNode } from './cluster.ts';
 import type { RunSql } from './store/certificates.ts';
 import { type CotWriter, cotWriter } from './store/cot-events.ts';
 import { type ActiveGroups, type GroupStore, GroupVectors } from './store/groups.ts';
+import { presenceStore } from './store/presence.ts';
 import { lossStore } from './store/tables.ts';
 import { EventArchive } from './archive/archive.ts';
 import type { Injectors } from './stream/injectors.ts';
@@ -61,8 +63,10 @@ function placesKnown(groups: GroupStore): GroupStore {
 }
 
 export interface StoredStreamOptions {
-  /** {data_dir} */
-  dataDirectory: string;
+  /** For files of this process alone. */
+  ownDirectory: string;
+  /** Undefined for a core of its own. */
+  cluster: ClusterNode | undefined;
   nodeId: string;
   people: PeopleGroups;
   groups: GroupStore;
@@ -86,7 +90,7 @@ export interface StoredStreamOptions {
 }
 
 export interface StoredStream {
-  stream: CoreStream;
+  stream: Stream;
   injectors: Injectors;
   repeater: Repeater;
   archive: Archive;
@@ -97,16 +101,17 @@ export interface StoredStream {
 }
 
 export function createStoredStream(options: StoredStreamOptions): StoredStream {
-  const { nodeId, hostname, tokenKey, run, runEvents, runArchive, log, now } = options;
+  const { nodeId, hostname, tokenKey, cluster, run, runEvents, runArchive, log, now } = options;
   const vectors = new GroupVectors(runArchive);
   const archive = new EventArchive({
     write: options.timed(cotWriter(runArchive, vectors)),
     losses: lossStore(runArchive),
-    unwritten: unwrittenLosses(options.dataDirectory, log),
+    unwritten: unwrittenLosses(options.ownDirectory, log),
     log,
     now,
   });
-  const presence = new StoredPresenceLog(runArchive, log, { now, vectors });
+  const store = cluster?.presence(presenceStore(runArchive, vectors), (who) => presence.went(who, now()));
+  const presence: StoredPresenceLog = new StoredPresenceLog(runArchive, log, { now, vectors, ...(store && { store }) });
   const missions = createMissions({
     run,
     runEvents,
@@ -118,7 +123,7 @@ export function createStoredStream(options: StoredStreamOptions): StoredStream {
     now,
   });
   const largeEvents = new LargeEvents({ apiUrl: `https://${urlHost(hostname)}:${options.publicPort}`, now });
-  const stream: Stream = new Stream({
+  const parts = {
     nodeId,
     serverVersion: CORE_VERSION,
     groups: streamGroups(options),
@@ -129,7 +134,8 @@ export function createStoredStream(options: StoredStreamOptions): StoredStream {
     log,
     now,
     thinning: options.thinning === 'auto' ? AUTO_THINNING : options.thinning,
-  });
+  };
+  const stream: Stream = new Stream(parts, cluster?.mesh);
   return {
     stream,
     injectors: stream.injectors,
@@ -139,6 +145,7 @@ export function createStoredStream(options: StoredStreamOptions): StoredStream {
     largeEvents,
     async close(graceMs) {
       await stream.close();
+      await cluster?.close();
       await Promise.all([archive.close(graceMs), presence.close(graceMs)]);
     },
   };

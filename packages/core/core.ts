@@ -12,6 +12,7 @@ import { OwnProcess } from './admin/options.ts';
 import { retentionFiles } from './admin/retention-files.ts';
 import type { SecurityOptions } from './admin/security.ts';
 import { readNodeId } from './admin/server.ts';
+import { ClusterNode, type ClusterOptions } from './cluster.ts';
 import { CoreCertificates, type CoreCertificatesOptions } from './core-certificates.ts';
 import { type CorePortNumbers, type CorePorts, createCorePorts } from './core-ports.ts';
 import { createStoredStream, type StoredStream } from './core-stream.ts';
@@ -23,6 +24,7 @@ import { htmlPage } from './http/answers.ts';
 import { callerOf } from './http/route.ts';
 import { readMissionTokenKey } from './missions/credentials.ts';
 import type { CoreDirectory, CoreFetch, Retention } from './model/parts.ts';
+import type { StreamArrival } from './model/stream.ts';
 import { DeviceProfiles } from './profiles/device-profiles.ts';
 import { InsertLatencies } from './retention/pacer.ts';
 import { retentionLog } from './retention/retention-log.ts';
@@ -77,6 +79,8 @@ export interface CoreOptions extends CoreCertificatesOptions {
   behindProxies: (fetch: CoreFetch) => CoreFetch;
   /** Milliseconds that never go back. */
   steadyMs: () => number;
+  /** Undefined for a core of its own. */
+  cluster?: ClusterOptions;
 }
 
 export interface Core {
@@ -104,7 +108,8 @@ const MAX_UPLOAD_BYTES = 400 * 1024 * 1024;
  */
 export async function createCore(options: CoreOptions): Promise<Core> {
   const { dataDirectory, run, directory, log, now, steadyMs } = options;
-  const certificates = await CoreCertificates.open(options);
+  const isFollower = (options.cluster?.index ?? 0) > 0;
+  const certificates = await CoreCertificates.open({ ...options, isFollower });
   const people: GroupParts = {
     people: new PeopleGroups({ directory, memberships: membershipsOf(CHANNEL_PREFIX, options.roleGroups), now }),
     groups: groupStore(run),
@@ -113,9 +118,13 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const nodeId = readNodeId(dataDirectory);
   const runEvents = eventTable(options.runEvents, steadyMs);
   const latencies = new InsertLatencies(steadyMs);
+  const { revocations } = certificates;
+  const cluster =
+    options.cluster && new ClusterNode({ ...options, ...options.cluster, nodeId, people: people.people, revocations });
   const stored = createStoredStream({
     ...people,
-    dataDirectory,
+    ownDirectory: options.cluster?.directory ?? dataDirectory,
+    cluster,
     nodeId,
     hostname: options.hostname,
     publicPort: options.ports.api,
@@ -143,13 +152,16 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     steadyMs,
   });
   const limit = ownConnectionLimit();
-  const parts = { limit, certificates, people, nodeId, runEvents, stored, retention, retentionRuns };
+  const parts = { limit, certificates, people, cluster, nodeId, runEvents, stored, retention, retentionRuns };
   const ports = portsOf(options, parts);
   certificates.serve(ports);
   return {
     async listen() {
       await ports.listen();
-      await retentionRuns.start();
+      const { stream, injectors } = stored;
+      const readInjectors = (): ReturnType<ReturnType<typeof injectorStore>['list']> => injectorStore(run).list();
+      cluster?.start({ stream, relay: stream.relay, injectors, readInjectors });
+      if (!isFollower) await retentionRuns.start();
     },
     lookAtGrants: () => certificates.lookAtGrants(),
     look: () => certificates.look(),
@@ -165,6 +177,7 @@ interface Parts {
   limit: ConnectionLimit;
   certificates: CoreCertificates;
   people: GroupParts;
+  cluster: ClusterNode | undefined;
   nodeId: string;
   /** Of `eventTable`. */
   runEvents: RunSql;
@@ -176,7 +189,7 @@ interface Parts {
 /** What is asked on each port, and who may ask. */
 function portsOf(options: CoreOptions, parts: Parts): CorePorts {
   const { directory, log, now, steadyMs } = options;
-  const { certificates, stored } = parts;
+  const { certificates, stored, cluster } = parts;
   const { authority, files, revocations, live, users } = certificates;
   const attempts = new EnrollmentAttempts(now);
   const admin = adminApiOf(options, parts, attempts);
@@ -192,17 +205,19 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
     now,
     steadyMs,
   });
+  const accepted = (arrival: StreamArrival): void => stored.stream.accepted(arrival);
+  const api: CoreFetch = (request, connection) => {
+    const { certificate } = connection;
+    if (certificate === undefined) return htmlPage(401, 'Unauthorized', 'A client certificate is needed here.');
+    return admin(request, connection, callerOf(certificate, users));
+  };
   return createCorePorts({
     files,
     addresses: options.addresses,
     ports: options.ports,
-    api(request, connection) {
-      const { certificate } = connection;
-      if (certificate === undefined) return htmlPage(401, 'Unauthorized', 'A client certificate is needed here.');
-      return admin(request, connection, callerOf(certificate, users));
-    },
+    api: cluster?.guarded(api) ?? api,
     enrollment: options.behindProxies(enrollment),
-    stream: (arrival) => stored.stream.accepted(arrival),
+    stream: cluster?.admitting(accepted) ?? accepted,
     revocations,
     live,
     limit: parts.limit,
@@ -213,7 +228,7 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
 
 function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: EnrollmentAttempts): AdminApi {
   const { dataDirectory, run, directory, log, now, steadyMs } = options;
-  const { certificates, people, nodeId, runEvents, retention, retentionRuns } = parts;
+  const { certificates, people, cluster, nodeId, runEvents, retention, retentionRuns } = parts;
   const { stream, archive, missions, largeEvents, injectors, repeater } = parts.stored;
   return createAdminApi({
     ...people,
@@ -223,13 +238,13 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     publicPort: options.ports.api,
     certificates: certificates.store,
     lists: certificates.lists,
-    revocations: certificates.revocations,
+    revocations: cluster?.revoking(certificates.revocations) ?? certificates.revocations,
     directory,
     groupPrefix: CHANNEL_PREFIX,
     knownAccount: LDAP_SERVICE_ACCOUNT,
     endpoints: clientEndpoints(run),
     subscriptions: stream,
-    regroup: (usernames, clientUid) => stream.regroup(usernames, clientUid),
+    regroup: (usernames, clientUid) => (cluster ?? stream).regroup(usernames, clientUid),
     toEverybody: (event) => stream.toEverybody(event),
     streamCounts: () => stream.counts(),
     maxClients: parts.limit.streaming,
@@ -256,14 +271,14 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     largeEvents,
     video: videoConnections(run),
     injectorStore: injectorStore(run),
-    injectors,
+    injectors: cluster?.injecting(injectors) ?? injectors,
     repeater,
     database: coreDatabaseFacts(run, runEvents),
     ownProcess: new OwnProcess(dataDirectory),
     resources: resourceStore(run, options.runLong),
     resourceWriter: resourceWriter(options.runLong),
     spool: new Spool({
-      directory: join(dataDirectory, 'uploads'),
+      directory: join(options.cluster?.directory ?? dataDirectory, 'uploads'),
       maxBytes: options.maxUploadBytes ?? MAX_UPLOAD_BYTES,
       steadyMs,
     }),

@@ -33,6 +33,18 @@ const handoverSchema = z.object({
   trustedProxies: z.array(z.string()),
   /** STREAM_THINNING; none: off. */
   thinning: z.union([z.literal('auto'), z.array(z.object({ clients: z.number(), seconds: z.number() }))]),
+  /** One node of several; undefined for a core of its own. */
+  cluster: z
+    .object({
+      /** `core`, `core-2`. */
+      node: z.string(),
+      /** From 0. */
+      index: z.number(),
+      /** Files of this node alone. */
+      directory: z.string(),
+      nats: z.object({ url: z.string(), username: z.string(), password: z.string() }),
+    })
+    .optional(),
 });
 
 export type CoreHandover = z.infer<typeof handoverSchema>;

@@ -1,5 +1,6 @@
 // Exports what a process needs to run the core: the core and its database migrations.
 
+export type { ClusterOptions } from './cluster.ts';
 export { type Core, createCore } from './core.ts';
 export type { CoreDirectory } from './model/parts.ts';
 export { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from './store/migrations/index.ts';

@@ -68,6 +68,18 @@ export class KeptRevocations implements Revocations {
     return this.#inTurn(() => this.#refresh());
   }
 
+  /**
+   * Takes in what another node has revoked. Rejects with an AppError when the database is away; a
+   * list that can't be written is retried by `look`.
+   */
+  async reread(): Promise<void> {
+    try {
+      if ((await this.#options.tableMark()) !== this.#markSeen) await this.refresh();
+    } catch (error) {
+      if (!(error instanceof ListUnwritten)) throw error;
+    }
+  }
+
   listTimes(): RevocationListTimes | undefined {
     return this.#unwritten ? undefined : this.#times;
   }

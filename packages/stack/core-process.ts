@@ -1,9 +1,16 @@
 // Runs the embedded core as a process, until SIGTERM or SIGINT or until its supervisor is gone.
 
 import 'reflect-metadata';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS, type CoreDirectory, createCore } from '@holdfast/core';
+import {
+  type ClusterOptions,
+  CORE_DATABASE_MIGRATED,
+  CORE_MIGRATIONS,
+  type CoreDirectory,
+  createCore,
+} from '@holdfast/core';
 import { type CoreHandover, takeCoreHandover } from '@holdfast/core/handover';
 import { AppError, messageOf, StackError } from '@holdfast/kit/app-error';
 import { cronSchedules } from '@holdfast/kit/cron';
@@ -34,16 +41,17 @@ const VALIDITY_DAYS = 365;
 
 /** Returns at once; the core runs until it is stopped. */
 export function runCore(environment: NodeJS.ProcessEnv): void {
-  const log = jsonLog({ role: 'core' });
-  runService(log, 'core', () => serve(environment, log));
+  const handover = takeCoreHandover(environment);
+  const log = jsonLog({ role: handover.cluster?.node ?? 'core' });
+  runService(log, 'core', () => serve(environment, handover, log));
 }
 
-async function serve(environment: NodeJS.ProcessEnv, log: JsonLog): Promise<void> {
+async function serve(environment: NodeJS.ProcessEnv, handover: CoreHandover, log: JsonLog): Promise<void> {
   forgetPostgresVariables(environment);
-  const handover = takeCoreHandover(environment);
   const url = new Secret(handover.databaseUrl);
-  await migrated(url);
-  const core = await createCore(coreOptions(handover, url, log));
+  if ((handover.cluster?.index ?? 0) === 0) await migrated(url);
+  const cluster = await clusterOf(handover, log);
+  const core = await createCore({ ...coreOptions(handover, url, log), ...(cluster && { cluster }) });
   await core.listen();
   tellSupervisor(LISTENING);
   const { addresses, apiPort, enrollmentPort, streamingPort } = handover;
@@ -89,6 +97,16 @@ function coreOptions(handover: CoreHandover, url: Secret, log: JsonLog): Paramet
     now: () => new Date(),
     steadyMs: () => performance.now(),
   };
+}
+
+/** The client of the message server is loaded only where there are several nodes. */
+async function clusterOf({ cluster, directory }: CoreHandover, log: JsonLog): Promise<ClusterOptions | undefined> {
+  if (cluster === undefined) return undefined;
+  const { NatsBus } = await import('@holdfast/core/nats-bus');
+  const { node, index, nats } = cluster;
+  mkdirSync(cluster.directory, { recursive: true, mode: 0o700 });
+  const ca = readFileSync(join(directory, 'certs/files/ca.pem'), 'utf8');
+  return { node, index, directory: cluster.directory, bus: new NatsBus({ ...nats, ca, node, log }) };
 }
 
 async function migrated(url: Secret): Promise<void> {

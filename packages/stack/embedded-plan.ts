@@ -18,6 +18,7 @@ import { type Layer, pick } from '../../shared/settings/load.ts';
 import { weakSecrets } from '../../shared/settings/rules.ts';
 import type { Problem } from '../../shared/settings/setting.ts';
 import { isSettingName, type SettingName } from '../../shared/settings/table.ts';
+import { clusterPlan, nodeAddresses } from './cluster.ts';
 import { listeningAddresses, reachableAddress, serverNames } from './listening.ts';
 import type { StartArguments } from './start-arguments.ts';
 import {
@@ -98,6 +99,9 @@ class EmbeddedPlanner {
     const scheme = listen !== undefined && coversLoopback(listen) ? 'https' : 'http';
     const [apiUrl, portalUrl] = [`${scheme}://127.0.0.1:${ports.api}`, `${scheme}://127.0.0.1:${ports.portal}`];
     const stateUrl = settings.DATABASE_URL ?? new Secret(this.#stateUrl());
+    const coreHandover = this.#coreHandover(configuration);
+    const count = this.#args.cluster;
+    const cluster = count === undefined ? undefined : clusterPlan(count, layout, ports, coreHandover);
     const flows = this.#args.flows ? this.#flowsPlan() : undefined;
     const backup = backupPlan(home, ports.backup, {
       settings,
@@ -130,9 +134,8 @@ class EmbeddedPlanner {
         console: apiUrl,
         portal: portalUrl,
         core: {
-          api: `https://127.0.0.1:${ports.core}`,
-          enrollment: `https://127.0.0.1:${ports.enrollment}`,
-          streaming: `tls://127.0.0.1:${ports.streaming}`,
+          ...nodeAddresses(ports),
+          ...(cluster && { nodes: cluster.nodes.map((node) => nodeAddresses(node.ports)) }),
         },
         ldap: { url: settings.LDAP_URL, base_dn: settings.LDAP_BASE_DN },
         database: this.#coreUrl(),
@@ -142,6 +145,7 @@ class EmbeddedPlanner {
         webadmin: { username: WEBADMIN, password: settings.CORE_WEBADMIN_PASSWORD?.reveal() },
         ...(flows === undefined ? {} : { flows: { url: flows.url, username: FLOWS_USER, password: flows.password } }),
       },
+      ...(cluster && { cluster }),
       ...(flows === undefined ? {} : { flows }),
       ...(backup === undefined ? {} : { backup }),
       guardScript: guardScript(home),
@@ -153,7 +157,7 @@ class EmbeddedPlanner {
       },
       core: {
         program: join(home, 'dist/core.js'),
-        environment: { [CORE_VARIABLE]: JSON.stringify(this.#coreHandover(configuration)) },
+        environment: cluster?.nodes[0]?.environment ?? { [CORE_VARIABLE]: JSON.stringify(coreHandover) },
         apiCertificate: { file: certificateFiles(layout.core).apiBundle, password: BUNDLE_PASSWORD },
       },
       managementProgram: join(home, 'dist/management.js'),
@@ -163,12 +167,13 @@ class EmbeddedPlanner {
 
   /** For the start after an upgrade. Of the environment only the names of settings. */
   #startedWith(): StartedWith {
-    const { offset, listen, flows, env } = this.#args;
+    const { offset, listen, flows, cluster, env } = this.#args;
     return {
       arguments: [
         ...(offset === 0 ? [] : ['--offset', String(offset)]),
         ...(listen === undefined ? [] : ['--listen', listen]),
         ...(flows ? ['--flows'] : []),
+        ...(cluster === undefined ? [] : ['--cluster', String(cluster)]),
         ...(env === undefined ? [] : ['--env', env]),
       ],
       environment: Object.keys(relevant(this.#environment.values)).toSorted(),

@@ -6,6 +6,7 @@ import { StackError } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
 import type { ServerCertificateFiles } from '@holdfast/pki/server-certificate';
 import type { DatabaseTuning } from '../../shared/settings/tuning.ts';
+import type { ClusterPlan } from './cluster.ts';
 import type { DatabasePasswords } from './database/roles.ts';
 import type { FlowsPlan } from './flows/process.ts';
 import type { Layout, Ports } from './process/layout.ts';
@@ -52,6 +53,8 @@ export interface StackPlan {
     /** The client certificate of management for the admin API. The core creates it. */
     apiCertificate: { file: string; password: string };
   };
+  /** Only with --cluster. */
+  cluster?: ClusterPlan;
   /** Only with --flows. */
   flows?: FlowsPlan;
   /** The backup service, if BACKUP_TARGET is set. */

@@ -3,6 +3,7 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { explainFileError, StackError } from '@holdfast/kit/app-error';
+import { natsProgram } from './cluster.ts';
 import { checkMajor, clearStaleServer } from './database/cluster.ts';
 import type { StackPlan } from './plan.ts';
 import { listenerOn } from './process/ownership.ts';
@@ -19,8 +20,12 @@ const NEEDED_FOR_NEW_BYTES = 256 * MIB;
 const NEEDED_FOR_EXISTING_BYTES = 48 * MIB;
 
 /** Ends leftovers of a crash. Throws a StackError if something prevents the start. */
-export async function preflight({ layout, ports, addresses, flows, backup }: StackPlan, report: Report): Promise<void> {
+export async function preflight(
+  { layout, ports, addresses, cluster, flows, backup }: StackPlan,
+  report: Report,
+): Promise<void> {
   const done = report.step('preflight');
+  if (cluster !== undefined) natsProgram();
   checkMajor(layout.pgdata);
   const leftBehind = await clearStaleServer(layout.pgdata);
   if (leftBehind === 'server ended') report.warn('Stopped a database server left over from a crash.');
@@ -32,6 +37,11 @@ export async function preflight({ layout, ports, addresses, flows, backup }: Sta
     { address, port: ports.core, purpose: 'API of the core' },
     { address, port: ports.enrollment, purpose: 'enrollment' },
     { address, port: ports.streaming, purpose: 'streaming' },
+    ...(cluster?.nodes.slice(1) ?? []).flatMap((node) => [
+      { address, port: node.ports.core, purpose: `API of ${node.role}` },
+      { address, port: node.ports.enrollment, purpose: `enrollment of ${node.role}` },
+      { address, port: node.ports.streaming, purpose: `streaming of ${node.role}` },
+    ]),
   ]);
   const onLoopback = (port: number, purpose: string): WantedPort => ({ address: '127.0.0.1', port, purpose });
   await checkPorts([
@@ -39,6 +49,7 @@ export async function preflight({ layout, ports, addresses, flows, backup }: Sta
     onLoopback(ports.database, 'PostgreSQL'),
     onLoopback(ports.identity, 'identity provider'),
     onLoopback(ports.ldap, 'LDAP'),
+    ...(cluster === undefined ? [] : [onLoopback(ports.nats, 'messages between core nodes')]),
     ...(flows === undefined ? [] : [onLoopback(ports.flows, 'flow engine')]),
     ...(backup === undefined ? [] : [onLoopback(ports.backup, 'backup service')]),
   ]);

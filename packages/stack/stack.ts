@@ -8,6 +8,7 @@ import { messageOf, StackError } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { ensureServerCertificate, type ServerCertificateFiles } from '@holdfast/pki/server-certificate';
+import { type ClusterNodePlan, type ClusterPlan, coreProcess, natsProcess } from './cluster.ts';
 import { databaseAccount } from './database/account.ts';
 import { clearStaleServer, type Cluster, makeCluster, renewWantedState } from './database/cluster.ts';
 import { hbaFile, isReady, startPostmaster, writeAccessRules } from './database/postmaster.ts';
@@ -19,7 +20,7 @@ import { preflight } from './preflight.ts';
 import type { Guard } from './process/guard.ts';
 import { makeDirectories, makeFlowsDirectories } from './process/layout.ts';
 import { lockDirectory, Roster } from './process/ownership.ts';
-import { databaseComplaint, processLog, rotateLogs } from './process/process-log.ts';
+import { databaseComplaint, processLog, rotateRegularly } from './process/process-log.ts';
 import type { Report } from './process/report.ts';
 import {
   EarlyEnd,
@@ -49,7 +50,6 @@ export interface RunningStack {
   stop(): Promise<void>;
 }
 
-const ROTATE_EVERY_MS = 60_000;
 /** Longer than any health module's time limit. */
 const MEASURED_WITHIN_MS = 60_000;
 /** Replaying the log of a large database after a crash may take this long. */
@@ -61,12 +61,6 @@ const RECOVERY_MS = 30 * MINUTE_MS;
  * it. Other C libraries ignore this.
  */
 const MEMORY_OF_HASHES = { MALLOC_ARENA_MAX: '1', GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1' };
-/**
- * V8 releases memory only two minutes after a flood of requests. This limits it, at no cost
- * (bench/README.md).
- */
-const MEMORY_OF_CORE = { flags: ['--max-semi-space-size=4'], environment: { MALLOC_ARENA_MAX: '1' } };
-
 /**
  * Starts the stack of a plan. Resolves when every process answers. Calls `lost` if another process
  * takes the lock.
@@ -110,7 +104,7 @@ class StackStart implements RunningStack {
   }
 
   async run(services: Services, lost: () => void): Promise<void> {
-    const { layout, flows, backup, guardScript } = this.#plan;
+    const { layout, cluster, flows, backup, guardScript } = this.#plan;
     makeDirectories(layout);
     const guard = await lockDirectory(guardScript, layout, this.#report, lost, this.#aborted);
     this.#undo.push(() => guard.release());
@@ -124,7 +118,10 @@ class StackStart implements RunningStack {
     await this.#step(() => this.#startDatabase(guard, events));
     await this.#step(() => this.#prepareState(services));
     await this.#step(() => this.#startIdentity(events, certificates));
+    if (cluster !== undefined) await this.#step(() => this.#startNats(cluster, events, certificates));
     await this.#step(() => this.#startCore(events, certificates));
+    for (const node of cluster?.nodes.slice(1) ?? [])
+      await this.#step(() => this.#startNode(node, events, certificates));
     if (this.#plan.isScratch === true) return throwIfAborted(this.#aborted);
     if (backup !== undefined) await this.#step(() => this.#startBackup(backup, events, certificates.ca));
     const management = await this.#step(() => this.#startManagement(events, certificates));
@@ -201,18 +198,30 @@ class StackStart implements RunningStack {
     done(`identity provider on 127.0.0.1:${ports.identity}, LDAP on 127.0.0.1:${ports.ldap}`);
   }
 
+  async #startNats(cluster: ClusterPlan, events: ProcessEvents, certificates: ServerCertificateFiles): Promise<void> {
+    const done = this.#report.step('nats');
+    await this.#started(events, natsProcess(cluster, this.#plan.layout, certificates));
+    done(`messages between ${cluster.nodes.length} core nodes on 127.0.0.1:${cluster.nats.port}`);
+  }
+
+  /** Of a cluster, after the first core has brought the database up to date. */
+  async #startNode(
+    { role, ports, environment }: ClusterNodePlan,
+    events: ProcessEvents,
+    { ca: caFile }: ServerCertificateFiles,
+  ): Promise<void> {
+    const done = this.#report.step(role);
+    await this.#started(events, coreProcess(this.#plan, { role, ports, environment }, caFile));
+    done(`API on port ${ports.core}, enrollment on ${ports.enrollment}, streaming on ${ports.streaming}`);
+  }
+
   async #startCore(events: ProcessEvents, { ca: caFile }: ServerCertificateFiles): Promise<void> {
-    const { core, layout, ports, addresses } = this.#plan;
+    const { core, ports, addresses } = this.#plan;
     const done = this.#report.step('core');
-    const spec = nodeProcess('core', {
-      layout,
-      program: core.program,
-      flags: MEMORY_OF_CORE.flags,
-      environment: { ...MEMORY_OF_CORE.environment, ...core.environment },
-      requested: { tlsPort: ports.enrollment, caFile },
-      stopWithinMs: 10_000,
-    });
-    await this.#started(events, spec);
+    await this.#started(
+      events,
+      coreProcess(this.#plan, { role: 'core', ports, environment: core.environment }, caFile),
+    );
     const where = addresses.map(urlHost).join(' and ');
     done(`API on port ${ports.core}, enrollment on ${ports.enrollment}, streaming on ${ports.streaming}, at ${where}`);
   }
@@ -332,16 +341,4 @@ class StackStart implements RunningStack {
 function throwIfAborted(aborted: AbortSignal): void {
   if (aborted.aborted)
     throw new StackError('The start was interrupted. Everything was stopped.', 'start the stack again');
-}
-
-function rotateRegularly(directory: string): () => Promise<void> {
-  const timer = setInterval(() => {
-    try {
-      rotateLogs(directory);
-    } catch {
-      // Full disk: the logs stay as they are. Retries in a minute.
-    }
-  }, ROTATE_EVERY_MS);
-  timer.unref();
-  return async () => clearInterval(timer);
 }

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { isUnicastAddress, normalAddress } from '@holdfast/kit/addresses';
 import { type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
 import type { RestoreArguments } from './backup/restore.ts';
+import { MAX_NODES } from './cluster.ts';
 import { blockedPort, dataDirectory, HIGHEST_BASE_PORT } from './process/layout.ts';
 
 export interface StartArguments {
@@ -14,6 +15,8 @@ export interface StartArguments {
   detach: boolean;
   /** With the flow engine. */
   flows: boolean;
+  /** How many core nodes; undefined: one, without a message server. */
+  cluster?: number | undefined;
   listen: string | undefined;
   /**
    * Absolute; undefined means .env in the data directory, else in the repository root, if it
@@ -30,6 +33,7 @@ export const START_USAGE = `Usage: ./scripts/start.sh --embedded [options]
   --offset N         add N to every port (default 0)
   --listen ADDRESS   also accept connections from other machines on ADDRESS, over TLS (0.0.0.0: all addresses)
   --flows            also run the flow engine (Node-RED) on port 1880; the first start installs it from npm
+  --cluster N        run N core nodes (2 to 9) over a NATS server, which must be installed
   --env FILE         read settings from FILE instead of .env in the data directory or the repository
   --restore FILE     restore a backup into the data directory first, which must be new or empty
   --passphrase-file FILE
@@ -55,6 +59,7 @@ export function parseStartArguments({ argv, home, cwd }: Invocation): StartArgum
       'identity-file': { type: 'string' },
       detach: { type: 'boolean' },
       flows: { type: 'boolean' },
+      cluster: { type: 'string' },
       help: { type: 'boolean' },
     },
   });
@@ -65,6 +70,7 @@ export function parseStartArguments({ argv, home, cwd }: Invocation): StartArgum
     offset: offset(values.offset, values.flows === true),
     detach: values.detach === true,
     flows: values.flows === true,
+    cluster: cluster(values.cluster),
     listen: listen(values.listen),
     env: values.env === undefined ? undefined : resolve(cwd, values.env),
     restore: restoreArguments(cwd, values.restore, values['passphrase-file'], values['identity-file']),
@@ -99,6 +105,12 @@ function offset(value: string | undefined, flows: boolean): number {
   throw new UsageError(
     `--offset ${value}: browsers refuse port ${port} (${purpose}). Use another offset, such as --offset ${nextOffset}`,
   );
+}
+
+function cluster(value: string | undefined): number | undefined {
+  if (value === undefined || value === '1') return undefined;
+  if (/^\d$/.test(value) && Number(value) >= 2) return Number(value);
+  throw new UsageError(`--cluster ${value}: must be a number of core nodes from 1 to ${MAX_NODES}`);
 }
 
 function listen(value: string | undefined): string | undefined {

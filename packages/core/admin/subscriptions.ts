@@ -86,8 +86,9 @@ export class SubscriptionRoutes {
       pendingWrites: subscription.pendingWrites,
       numProcessed: subscription.processed,
       protocol: subscription.protocol,
-      // Of our own: a release does not say it.
+      // Of our own: a release does not say them. No node: this one.
       framing: subscription.framing,
+      ...(subscription.node === undefined ? {} : { node: subscription.node }),
       xpath: null,
       subscriptionUid: subscription.subscriptionUid,
       ...UNKNOWN_METRICS,

@@ -192,6 +192,10 @@ export class PeopleGroups {
     for (const username of usernames) this.#kept.forget(nameKey(username));
   }
 
+  forgetAll(): void {
+    this.#kept.clear();
+  }
+
   async #ask(username: string): Promise<Membership[] | 'closed' | undefined> {
     const entry = await this.#options.directory.find(username);
     if (entry === undefined) return undefined;

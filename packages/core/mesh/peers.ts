@@ -201,13 +201,15 @@ export class Peers {
 
   #takeState({ node, run, revision, cards, wantsState }: Extract<Message, { kind: 'state' }>): void {
     const { clients, steadyMs, log, joined } = this.#options;
-    if (!this.#peers.has(node)) log.info('mesh.node_joined', { node, clients: cards.length });
+    const before = this.#peers.get(node);
+    if (before === undefined) log.info('mesh.node_joined', { node, clients: cards.length });
     this.#peers.set(node, { run, revision, heardMs: steadyMs() });
     this.#known.add(node);
     const numbers = new Set(cards.map(({ number }) => number));
     const old = clients.of(node).filter(({ number }) => !numbers.has(number));
     for (const card of cards) clients.put(node, card);
     this.#remove(old.map(({ number }) => number));
+    if (before !== undefined && before.run !== run) this.#writeOff(node, old);
     if (wantsState) this.#say('state', { cards: this.#cards(), wantsState: false }, subjects.clientsOf(node));
     joined(node, run);
     if (this.#expected.delete(node) && this.#expected.size === 0) this.#complete();
@@ -223,14 +225,25 @@ export class Peers {
     this.#remove(this.#options.clients.of(node).map(({ number }) => number));
   }
 
-  /** Its clients are written off by the first of the nodes that remain. */
   #lost(node: string): void {
-    const { clients, wentWithNode, log } = this.#options;
+    const { clients, log } = this.#options;
     const own = clients.of(node);
     log.warn('mesh.node_lost', { node, clients: own.length });
     this.#gone(node);
-    const isFirst = this.nodes.every((other) => this.#options.node < other);
-    if (!isFirst || !this.#options.bus.isUp) return;
-    for (const { logged } of own) if (logged !== undefined) wentWithNode(logged);
+    this.#writeOff(node, own);
+  }
+
+  /** By the first of the other nodes, for clients that are not back already. */
+  #writeOff(node: string, own: readonly RemoteClient[]): void {
+    const { node: me, bus, clients, local, wentWithNode } = this.#options;
+    if (!bus.isUp || this.nodes.some((other) => other !== node && other < me)) return;
+    const here = new Set([...local()].map(({ shown, username }) => `${shown?.uid ?? ''} ${username}`));
+    for (const { logged, uid, username } of own)
+      if (
+        logged !== undefined &&
+        !here.has(`${uid} ${username}`) &&
+        clients.ofDevice({ clientUid: uid, username }).length === 0
+      )
+        wentWithNode(logged);
   }
 }

@@ -25,6 +25,7 @@ interface Open extends Target {
 interface Held {
   subjects: readonly string[];
   message: Buffer;
+  sequence: number;
 }
 
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
@@ -103,9 +104,9 @@ export class Sender {
   }
 
   /** The bus has taken what was published before: returns the call that says so. */
-  confirmable(): () => void {
-    const count = this.#unconfirmed.length;
-    return () => void this.#unconfirmed.splice(0, count);
+  confirmable(): () => unknown {
+    const upTo = this.#sequence;
+    return () => (this.#unconfirmed = this.#unconfirmed.filter(({ sequence }) => sequence > upTo));
   }
 
   #targetOf(places: readonly number[]): { key: string; target: Target } {
@@ -147,7 +148,7 @@ export class Sender {
     const messages = message.length <= 2 * MAX_MESSAGE_BYTES ? [message] : splitMessage(node, this.#sequence, message);
     this.#sequence += messages.length - 1;
     for (const each of messages) {
-      const sent = { subjects: open.subjects, message: each };
+      const sent = { subjects: open.subjects, message: each, sequence: this.#sequence };
       if (this.#holding) this.#keep(sent);
       else {
         this.#send(sent);

@@ -108,6 +108,8 @@ export const BASE_PORTS = {
   database: 5432,
   identity: 9000,
   ldap: 3389,
+  /** Not 4222, where a service of the distribution may listen. Only with --cluster. */
+  nats: 4223,
   flows: 1880,
   backup: 8090,
 } as const;

@@ -114,3 +114,18 @@ function rotate(path: string, kept: number): void {
   copyFileSync(path, `${path}.1`);
   truncateSync(path, 0);
 }
+
+const ROTATE_EVERY_MS = 60_000;
+
+/** Returns its end. */
+export function rotateRegularly(directory: string): () => Promise<void> {
+  const timer = setInterval(() => {
+    try {
+      rotateLogs(directory);
+    } catch {
+      // Full disk: the logs stay as they are. Retries in a minute.
+    }
+  }, ROTATE_EVERY_MS);
+  timer.unref();
+  return async () => clearInterval(timer);
+}

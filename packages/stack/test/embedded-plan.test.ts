@@ -1,7 +1,9 @@
 // What an embedded start decides before anything is written.
 
 import { expect, it } from 'vitest';
+import { takeCoreHandover } from '@holdfast/core/handover';
 import { takeIdentityHandover } from '@holdfast/identity/handover';
+import { natsProgram } from '../cluster.ts';
 import { planEmbedded } from '../embedded-plan.ts';
 import { BASE_PORTS, BLOCKED_PORTS, blockedPort } from '../process/layout.ts';
 import { parseStartArguments } from '../start-arguments.ts';
@@ -78,4 +80,39 @@ it('suggests an offset that start.sh accepts for every blocked one', () => {
     expect(parse(found.nextOffset)).toMatchObject({ offset: found.nextOffset });
   }
   expect(blocked).toBeGreaterThan(20);
+});
+
+it('gives each node of a cluster ports and files of its own, and all of them one message server', () => {
+  const plan = planEmbedded(process.cwd(), { ...args, offset: 100, cluster: 3 }, {});
+  if (Array.isArray(plan)) throw new Error(JSON.stringify(plan));
+  const nodes = plan.cluster?.nodes.map(({ environment }) => takeCoreHandover({ ...environment })) ?? [];
+  expect(nodes.map(({ streamingPort, cluster }) => [streamingPort, cluster?.node, cluster?.index])).toEqual([
+    [8189, 'core', 0],
+    [8199, 'core-2', 1],
+    [8209, 'core-3', 2],
+  ]);
+  expect(new Set(nodes.map(({ cluster }) => cluster?.directory)).size).toBe(3);
+  expect(new Set(nodes.map(({ cluster }) => JSON.stringify(cluster?.nats))).size).toBe(1);
+  expect(plan.core.environment).toBe(plan.cluster?.nodes[0]?.environment);
+  expect(plan.stackFile).toMatchObject({
+    started_with: { arguments: ['--offset', '100', '--cluster', '3', '--env', '/dev/null'] },
+    core: { streaming: 'tls://127.0.0.1:8189', nodes: [{}, {}, { streaming: 'tls://127.0.0.1:8209' }] },
+  });
+});
+
+it('knows nothing of a message server with one node', () => {
+  const plan = planEmbedded(process.cwd(), args, {});
+  expect(plan).not.toHaveProperty('cluster');
+  expect(plan).not.toHaveProperty('stackFile.core.nodes');
+});
+
+it.each(['0', '10', '-3', 'three'])('refuses --cluster %s', (value) => {
+  const call = { argv: ['--embedded', `--cluster=${value}`], home: '/h', cwd: '/h', environment: {} };
+  expect(() => parseStartArguments(call)).toThrow(`--cluster ${value}: must be a number of core nodes from 1 to 9`);
+});
+
+it('says how to install the message server when it is missing', () => {
+  expect(() => natsProgram('/nowhere', ['/nowhere/else'])).toThrow(
+    '--cluster needs nats-server, which is not installed.',
+  );
 });

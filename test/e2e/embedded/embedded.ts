@@ -45,7 +45,7 @@ afterAll(async () => {
  * Every base port of a stack and of what stands beside one. No two of them are a multiple of
  * SLOT_WIDTH apart.
  */
-const BASE_PORTS = [1880, 3000, 3389, 5432, 8080, 8081, 8089, 8090, 8443, 8446, 9000];
+const BASE_PORTS = [1880, 3000, 3389, 4223, 5432, 8080, 8081, 8089, 8090, 8443, 8446, 9000];
 const SLOT_WIDTH = 101;
 const SLOTS = 188;
 const claims: Server[] = [];

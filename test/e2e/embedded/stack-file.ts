@@ -3,12 +3,18 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+export interface CoreAddresses {
+  api: string;
+  enrollment: string;
+  streaming: string;
+}
+
 export interface StackFile {
   started_with?: Record<string, unknown>;
   api: string;
   console: string;
   portal: string;
-  core: { api: string; enrollment: string; streaming: string };
+  core: CoreAddresses & { nodes?: CoreAddresses[] };
   ldap: { url: string; base_dn: string };
   database: string;
   state_database: string;

@@ -1,0 +1,192 @@
+// Makes this core one node of a cluster: its part of the mesh, and what it rereads after a change
+// on another node.
+
+import type { Log } from '@holdfast/kit/log';
+import type { PeopleGroups } from './groups/own-groups.ts';
+import type { Bus } from './mesh/bus.ts';
+import { type Change, Control } from './mesh/control.ts';
+import { Freshness } from './mesh/freshness.ts';
+import { Mesh } from './mesh/mesh.ts';
+import type { CoreFetch, Revocations } from './model/parts.ts';
+import type { CoreStream, Presence, StreamArrival } from './model/stream.ts';
+import type { KeptRevocations } from './revocations.ts';
+import { framings, stamps } from './stream/framings.ts';
+import type { Injectors } from './stream/injectors.ts';
+import type { LocalClients } from './stream/other-nodes.ts';
+import type { PresenceStore } from './store/presence.ts';
+
+export interface ClusterOptions {
+  /** `core`, `core-2`: unique in the cluster. */
+  node: string;
+  /** From 0. The first node alone runs retention and renews certificates. */
+  index: number;
+  bus: Bus;
+  /** Files of this node alone. */
+  directory: string;
+}
+
+export interface ClusterParts extends Pick<ClusterOptions, 'node' | 'index' | 'bus'> {
+  nodeId: string;
+  people: PeopleGroups;
+  revocations: KeptRevocations;
+  log: Log;
+  now: () => Date;
+  steadyMs: () => number;
+}
+
+/** What is connected to the mesh once the stream exists. */
+export interface ClusterStream {
+  stream: CoreStream;
+  relay: LocalClients | undefined;
+  injectors: Pick<Injectors, 'replace'>;
+  /** As the database has them now. */
+  readInjectors: () => Promise<Parameters<Injectors['replace']>[0]>;
+}
+
+const MAX_EVENT_BYTES = 8 * 1024 * 1024;
+const PEERS_WITHIN_MS = 2_000;
+
+export class ClusterNode {
+  readonly mesh: Mesh;
+  readonly #parts: ClusterParts;
+  readonly #control: Control;
+  readonly #freshness: Freshness;
+  #joined: ClusterStream | undefined;
+  /** Clients of a lost node, until the presence log is there. */
+  #wentWithNode: (who: Presence) => void = () => undefined;
+
+  constructor(parts: ClusterParts) {
+    const { node, index, bus, nodeId, log, now, steadyMs } = parts;
+    this.#parts = parts;
+    this.mesh = new Mesh({
+      node,
+      index,
+      bus,
+      redeliver: framings(MAX_EVENT_BYTES).redeliver,
+      stampAt: stamps(nodeId),
+      wentWithNode: (who) => this.#wentWithNode(who),
+      log,
+      now,
+      steadyMs,
+    });
+    this.#control = new Control(
+      bus,
+      (change) => this.#follow(change),
+      () => this.#freshness.cut(),
+      log,
+    );
+    this.#freshness = new Freshness({
+      bus,
+      settled: () => this.#control.settled(),
+      reread: () => this.#reread(),
+      rereadAll: () => this.#rereadAll(),
+      log,
+      steadyMs,
+    });
+  }
+
+  start(joined: ClusterStream): void {
+    this.#joined = joined;
+    if (joined.relay === undefined) throw new Error('the stream of a cluster has a relay');
+    this.mesh.start(joined.relay);
+    this.#freshness.start(() => this.mesh.confirm());
+  }
+
+  async close(): Promise<void> {
+    this.#freshness.close();
+    await this.mesh.close();
+  }
+
+  /** Clients of other nodes are still there when this one starts: they have not gone with it. */
+  presence(store: PresenceStore, went: (who: Presence) => void): PresenceStore {
+    this.#wentWithNode = went;
+    return {
+      ...store,
+      everybodyWent: async (at) => {
+        await new Promise((resolve) => setTimeout(resolve, PEERS_WITHIN_MS));
+        if (this.#parts.bus.isUp && this.mesh.peers.nodes.length === 0) await store.everybodyWent(at);
+      },
+    };
+  }
+
+  /** Nobody gets in on what an old state says: who was let in by it is ended by the new one. */
+  admitting(accepted: (arrival: StreamArrival) => void): (arrival: StreamArrival) => void {
+    return (arrival) => {
+      if (this.#freshness.isFresh) accepted(arrival);
+      else
+        void this.#freshness.admit().then((isAdmitted) => {
+          if (isAdmitted && !arrival.socket.destroyed) accepted(arrival);
+          else arrival.socket.destroy();
+        });
+    };
+  }
+
+  /** The same for requests with a client certificate. */
+  guarded(api: CoreFetch): CoreFetch {
+    return async (request, connection) => {
+      if (!this.#freshness.isFresh) {
+        const isAdmitted = await this.#freshness.admit();
+        const { certificate } = connection;
+        if (!isAdmitted) return new Response('This node is cut off from the others. Try again.', { status: 503 });
+        if (certificate !== undefined && this.#parts.revocations.isRevoked(certificate.serial))
+          return new Response('The certificate is revoked.', { status: 403 });
+      }
+      return api(request, connection);
+    };
+  }
+
+  /** Every node ends what it has with a certificate that one of them revokes. */
+  revoking(revocations: Revocations): Revocations {
+    return {
+      isRevoked: (serial) => revocations.isRevoked(serial),
+      refresh: () => revocations.refresh(),
+      listTimes: () => revocations.listTimes(),
+      revoke: async (record, options) => {
+        try {
+          return await revocations.revoke(record, options);
+        } finally {
+          this.#control.tell({ changed: 'revocations' });
+        }
+      },
+    };
+  }
+
+  async regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void> {
+    const device = clientUid === undefined ? {} : { clientUid };
+    this.#control.tell({ changed: 'groups', usernames: [...usernames], ...device });
+    await this.#joined?.stream.regroup(usernames, clientUid);
+  }
+
+  /** Also on the other nodes, from the database. */
+  injecting(injectors: Pick<Injectors, 'replace'>): Pick<Injectors, 'replace'> {
+    return {
+      replace: (all) => {
+        injectors.replace(all);
+        this.#control.tell({ changed: 'injectors' });
+      },
+    };
+  }
+
+  async #follow(change: Change): Promise<void> {
+    if (change.changed === 'revocations') return this.#parts.revocations.reread();
+    if (change.changed === 'injectors') return this.#readInjectors();
+    this.#parts.people.forget(change.usernames);
+    await this.#joined?.stream.regroup(change.usernames, change.clientUid);
+  }
+
+  async #readInjectors(): Promise<void> {
+    if (this.#joined !== undefined) this.#joined.injectors.replace(await this.#joined.readInjectors());
+  }
+
+  async #reread(): Promise<void> {
+    this.#parts.people.forgetAll();
+    await this.#parts.revocations.reread();
+  }
+
+  async #rereadAll(): Promise<void> {
+    await this.#reread();
+    await this.#readInjectors();
+    const own = [...(this.#joined?.relay?.all() ?? [])].map(({ username }) => username);
+    await this.#joined?.stream.regroup([...new Set(own)], undefined);
+  }
+}

@@ -1,0 +1,45 @@
+// Tells every node what to read again after a change on one of them.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import { z } from 'zod';
+import type { Bus } from './bus.ts';
+import { subjects } from './subjects.ts';
+
+const changeSchema = z.discriminatedUnion('changed', [
+  z.object({ changed: z.literal('revocations') }),
+  z.object({ changed: z.literal('injectors') }),
+  z.object({ changed: z.literal('groups'), usernames: z.array(z.string()), clientUid: z.string().optional() }),
+]);
+export type Change = z.infer<typeof changeSchema>;
+
+export class Control {
+  readonly #bus: Bus;
+  readonly #pending = new Set<Promise<void>>();
+
+  /** `reread` is called for the changes of other nodes, `failed` when it could not. */
+  constructor(bus: Bus, reread: (change: Change) => Promise<void>, failed: () => void, log: Log) {
+    this.#bus = bus;
+    bus.subscribe(subjects.control, (message) => {
+      const follow = async (): Promise<void> => {
+        try {
+          await reread(changeSchema.parse(JSON.parse(message.toString('utf8'))));
+        } catch (error) {
+          log.error('mesh.reread_failed', { error: messageOf(error) });
+          failed();
+        }
+      };
+      const pending = follow().finally(() => this.#pending.delete(pending));
+      this.#pending.add(pending);
+    });
+  }
+
+  /** Resolves when what was told before this call has been read. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#pending);
+  }
+
+  tell(change: Change): void {
+    this.#bus.publish(subjects.control, Buffer.from(JSON.stringify(change)));
+  }
+}

@@ -1,0 +1,131 @@
+// Connects a node with a NATS server, over TLS, until it is closed.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import { connect, type NatsConnection, type Subscription } from '@nats-io/transport-node';
+import type { Bus } from './bus.ts';
+
+export interface NatsOptions {
+  /** `tls://127.0.0.1:4223` */
+  url: string;
+  username: string;
+  password: string;
+  /** PEM of the CA that has issued the server's certificate. */
+  ca: string;
+  /** As the server shows it. */
+  node: string;
+  log: Log;
+}
+
+interface Kept {
+  subject: string;
+  take: (payload: Buffer) => void;
+  subscription: Subscription | undefined;
+}
+
+const RETRY_MS = 250;
+const PING_EVERY_MS = 5_000;
+
+export class NatsBus implements Bus {
+  readonly #options: NatsOptions;
+  readonly #kept = new Set<Kept>();
+  readonly #listeners: ((isUp: boolean) => void)[] = [];
+  #connection: NatsConnection | undefined;
+  #isUp = false;
+  #isClosed = false;
+
+  /** Returns at once, and connects as soon as the server answers. */
+  constructor(options: NatsOptions) {
+    this.#options = options;
+    void this.#run();
+  }
+
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  publish(subject: string, payload: Uint8Array): void {
+    if (this.#isUp) this.#connection?.publish(subject, payload);
+  }
+
+  subscribe(subject: string, take: (payload: Buffer) => void): () => void {
+    const kept: Kept = { subject, take, subscription: undefined };
+    this.#kept.add(kept);
+    this.#subscribe(kept);
+    return () => {
+      this.#kept.delete(kept);
+      kept.subscription?.unsubscribe();
+    };
+  }
+
+  async fence(): Promise<void> {
+    if (!this.#isUp || this.#connection === undefined) throw new Error('NATS is unreachable');
+    await this.#connection.flush();
+  }
+
+  onChange(then: (isUp: boolean) => void): void {
+    this.#listeners.push(then);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#connection?.flush().catch(() => undefined);
+    await this.#connection?.close();
+  }
+
+  #subscribe(kept: Kept): void {
+    kept.subscription = this.#connection?.subscribe(kept.subject, {
+      callback: (error, { data }) => {
+        if (error === null) kept.take(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+      },
+    });
+  }
+
+  /** A connection that has ended for good is replaced by another one. */
+  async #run(): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        await this.#connect();
+      } catch (error) {
+        this.#options.log.warn('mesh.unreachable', { error: messageOf(error) });
+      }
+      this.#turn(false);
+      if (!this.#isClosed) await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+    }
+  }
+
+  async #connect(): Promise<void> {
+    const { url, username: user, password: pass, ca, node: name } = this.#options;
+    const connection = await connect({
+      servers: url,
+      name,
+      user,
+      pass,
+      tls: { ca },
+      noEcho: true,
+      waitOnFirstConnect: true,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: RETRY_MS,
+      ignoreAuthErrorAbort: true,
+      pingInterval: PING_EVERY_MS,
+      maxPingOut: 2,
+    });
+    this.#connection = connection;
+    for (const kept of this.#kept) this.#subscribe(kept);
+    this.#turn(true);
+    for await (const { type } of connection.status()) {
+      if (type === 'disconnect') this.#turn(false);
+      if (type === 'reconnect') this.#turn(true);
+    }
+    await connection.closed();
+  }
+
+  #turn(isUp: boolean): void {
+    if (this.#isUp === isUp) return;
+    this.#isUp = isUp;
+    this.#options.log[isUp ? 'info' : 'warn'](isUp ? 'mesh.connected' : 'mesh.disconnected', {
+      url: this.#options.url,
+    });
+    for (const then of this.#listeners) then(isUp);
+  }
+}

@@ -1,0 +1,236 @@
+// Several core nodes over a real message server, with real devices on each of them: who hears whom,
+// who is put off, and what a failure of any part changes.
+
+import { execFileSync } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type CoT from '@tak-ps/node-cot';
+import { keptDatabase } from '@holdfast/kit/kept-database';
+import { Secret } from '@holdfast/kit/secret';
+import { httpIdentity } from '../../../shared/identity/authentik/http.ts';
+import { exclusiveByDatabase } from '../../../shared/identity/exclusive.ts';
+import type { Identity } from '../../../shared/identity/port.ts';
+import { apiDevice, asDevice, coreOf, type CorePlace, type Device, enroll, workDirectory } from './core-client.ts';
+import { eventually, newStack, query, secretsOf, type TestStack } from './embedded.ts';
+import { stands } from './running-stack.ts';
+import { position, type StreamDevice, streamDevice } from './stream-device.ts';
+
+const hasServer = has('nats-server');
+let stack: TestStack;
+let nodes: [CorePlace, CorePlace, CorePlace];
+let work: string;
+let identity: Identity;
+
+function has(program: string): boolean {
+  try {
+    execFileSync('sh', ['-c', `PATH=$PATH:/usr/sbin command -v ${program}`]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A person of these groups with a certificate from the first node. */
+async function enrolled(username: string, ...groups: string[]): Promise<Device & { accountId: number }> {
+  const { id: accountId } = await identity.accounts.create({ username, name: username });
+  for (const name of groups) {
+    const group = (await identity.groups.named(`core_${name}`)) ?? (await identity.groups.create(`core_${name}`));
+    await identity.groups.addMember(group.id, accountId);
+  }
+  const description = 'for its first certificate';
+  const app = { identifier: `enroll-${username}`, accountId, description, expiresAt: null };
+  const { key } = await identity.appPasswords.create(app);
+  return { ...(await enroll(nodes[0], work, username, key)), accountId };
+}
+
+/** Connected to that node, let in, with a report of its own. */
+async function open(who: Device, callsign: string, node: 0 | 1 | 2): Promise<StreamDevice> {
+  const device = await streamDevice(nodes[node], who, callsign);
+  await device.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
+  device.report();
+  return device;
+}
+
+const marker = (uid: string): CoT => {
+  const event = position(uid, uid, 1);
+  event.raw.event._attributes.type = 'b-m-p-s-m';
+  return event;
+};
+const isUid =
+  (uid: string) =>
+  (event: CoT): boolean =>
+    event.uid() === uid;
+const count = (device: StreamDevice, uid: string): number => device.heard.filter(isUid(uid)).length;
+
+/** Says things until the other one hears one: how long a failure was felt. */
+async function untilHeard(from: StreamDevice, to: StreamDevice, name: string): Promise<void> {
+  let n = 0;
+  const hasHeard = (): boolean => {
+    from.send(marker(`${name}-${n++}`));
+    return to.heard.some((event) => event.uid().startsWith(`${name}-`));
+  };
+  await eventually(`${name} is heard`, hasHeard, 20_000);
+}
+
+const signal = (role: string, name: NodeJS.Signals): boolean => process.kill(stack.pid(role), name);
+
+async function isBack(role: string, before: number): Promise<void> {
+  await eventually(`${role} is back`, () => stack.pid(role) !== before && stack.pid(role) !== 0, 30_000);
+}
+
+describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, () => {
+  let ada: StreamDevice;
+  let bob: StreamDevice;
+  let cy: StreamDevice;
+  let people: Record<'ada' | 'bob' | 'cy' | 'dan' | 'eve', Device & { accountId: number }>;
+
+  beforeAll(async () => {
+    stack = await newStack();
+    expect(await stack.start(['--cluster', '3'])).toMatchObject({ code: 0 });
+    const places = stack.file().core.nodes?.map((node) => ({ ...coreOf(stack), ...node })) ?? [];
+    nodes = places as typeof nodes;
+    work = workDirectory(stack);
+    const state = new Secret(stack.file().state_database);
+    const lock = { name: 'test', called: 'our database', variable: 'its URL' };
+    identity = httpIdentity({
+      url: `http://127.0.0.1:${9000 + stack.offset}`,
+      token: new Secret(secretsOf(stack)['IDENTITY_TOKEN'] ?? ''),
+      fetch,
+      exclusive: exclusiveByDatabase(keptDatabase(state, lock)),
+    });
+    people = {
+      ada: await enrolled('ada', 'Blue', 'Green'),
+      bob: await enrolled('bob', 'Blue', 'Green'),
+      cy: await enrolled('cy', 'Red'),
+      dan: await enrolled('dan', 'Blue'),
+      eve: await enrolled('eve', 'Blue'),
+    };
+    ada = await open(people.ada, 'ADA', 0);
+    bob = await open(people.bob, 'BOB', 1);
+    cy = await open(people.cy, 'CY', 2);
+  }, 180_000);
+
+  it('are listed in stack.json, the first one as the core', () => {
+    const { core, pids } = stack.file();
+    expect(core.nodes).toHaveLength(3);
+    expect(core).toMatchObject({ ...core.nodes?.[0] });
+    expect(pids.map(({ role }) => role)).toEqual(expect.arrayContaining(['nats', 'core', 'core-2', 'core-3']));
+  });
+
+  it('deliver each event once to those of the group, wherever they are, and to nobody else', async () => {
+    ada.send(marker('m1'));
+    await bob.hears("Ada's marker", isUid('m1'));
+    ada.sendText(
+      `<event version="2.0" uid="large" type="b-m-p-s-m" how="m-g" time="2026-11-22T05:00:00Z" start="2026-11-22T05:00:00Z" stale="2026-11-22T05:05:00Z"><point lat="1" lon="2" hae="3" ce="4" le="5"/><detail><remarks>${'x'.repeat(700_000)}</remarks></detail></event>`,
+    );
+    await bob.hears('a large event', isUid('large'), 10_000);
+    bob.send(marker('m2'));
+    await ada.hears("Bob's marker", isUid('m2'));
+    await cy.isUpToDate();
+    expect([count(bob, 'm1'), count(ada, 'm2')]).toEqual([1, 1]);
+    expect(cy.heard.filter((event) => !event.type().startsWith('t-x'))).toEqual([]);
+  });
+
+  it('show the newest positions of all nodes to a device that connects, and send chat to one device', async () => {
+    ada.report(47.25);
+    await bob.hears('where Ada is', (event) => event.uid() === ada.uid && event.position()[1] === 47.25);
+    const dan = await open(people.dan, 'DAN', 2);
+    const seen = await dan.hears('where Ada is', (event) => event.uid() === ada.uid);
+    expect(seen.position()[1]).toBe(47.25);
+    await dan.hears('where Bob is', (event) => event.uid() === bob.uid);
+    dan.chat({ uid: bob.uid, callsign: 'BOB' }, 'To Bob alone');
+    await bob.hears('the chat', (event) => event.type() === 'b-t-f');
+    await ada.isUpToDate();
+    expect(ada.heard.filter((event) => event.type() === 'b-t-f')).toEqual([]);
+    dan.leave();
+    await ada.hears('that Dan has gone', (event) => event.type() === 't-x-d-d');
+  });
+
+  it('list the clients of every node on the first one, which can disconnect them', async () => {
+    const admin = await apiDevice(nodes[0], work);
+    const { body } = await asDevice(nodes[0], admin, '/Marti/api/subscriptions/all');
+    const { data } = JSON.parse(body) as { data: { clientUid: string; subscriptionUid: string; node?: string }[] };
+    const shown = data.filter(({ clientUid }) => clientUid.startsWith('ANDROID'));
+    expect(Object.fromEntries(shown.map(({ clientUid, node }) => [clientUid, node]))).toEqual({
+      [ada.uid]: undefined,
+      [bob.uid]: 'core-2',
+      [cy.uid]: 'core-3',
+    });
+    const id = encodeURIComponent(cy.uid);
+    const { status } = await asDevice(nodes[0], admin, `/Marti/api/subscriptions/delete/${id}`, ['-X', 'DELETE']);
+    expect(status).toBe(200);
+    await eventually('Cy is disconnected', () => !cy.isOpen, 1_000);
+    cy = await open(people.cy, 'CY', 2);
+  });
+
+  it('end a revoked certificate and follow a change of groups on every node within a second', async () => {
+    const admin = await apiDevice(nodes[0], work);
+    const eve = await open(people.eve, 'EVE', 2);
+    const certificate = `/Marti/api/certadmin/cert/${people.eve.hash}`;
+    expect((await asDevice(nodes[0], admin, certificate, ['-X', 'DELETE'])).status).toBe(200);
+    await eventually('Eve is disconnected', () => !eve.isOpen, 1_000);
+    for (const node of nodes) {
+      const again = await streamDevice(node, people.eve, 'EVE');
+      await eventually('Eve is refused', () => !again.isOpen, 2_000);
+      expect(again.heard).toEqual([]);
+    }
+    const blue = await identity.groups.named('core_Blue');
+    await identity.groups.addMember(blue?.id ?? '', people.cy.accountId);
+    expect((await asDevice(nodes[0], admin, '/Marti/api/groups/update/cy')).status).toBe(200);
+    await cy.hears('that its groups have changed', (event) => event.type() === 't-x-g-c', 1_000);
+    await cy.hears('where Ada is', (event) => event.uid() === ada.uid);
+    await identity.groups.removeMember(blue?.id ?? '', people.cy.accountId);
+    expect((await asDevice(nodes[0], admin, '/Marti/api/groups/update/cy')).status).toBe(200);
+  });
+
+  it('lose nothing that was said while the message server was killed', async () => {
+    const before = stack.pid('nats');
+    signal('nats', 'SIGKILL');
+    for (let n = 0; n < 50; n++) {
+      ada.send(marker(`cut-${n}`));
+      await ada.isUpToDate();
+    }
+    await isBack('nats', before);
+    await bob.hears('the last marker', isUid('cut-49'), 20_000);
+    expect(Array.from({ length: 50 }, (_, n) => count(bob, `cut-${n}`))).toEqual(Array.from({ length: 50 }, () => 1));
+    const rows = `SELECT count(DISTINCT uid)::int AS n FROM cot_router WHERE uid LIKE 'cut-%'`;
+    await eventually(
+      'all are stored',
+      async () => (await query<{ n: number }>(stack.file().database, rows))[0]?.n === 50,
+      10_000,
+    );
+  });
+
+  it('serve the others while one node is killed, and say who has gone with it', async () => {
+    const dan = await open(people.dan, 'DAN2', 2);
+    const before = stack.pid('core-2');
+    signal('core-2', 'SIGKILL');
+    await eventually('Bob is disconnected', () => !bob.isOpen, 5_000);
+    ada.send(marker('meanwhile'));
+    await dan.hears("Ada's marker", isUid('meanwhile'));
+    await isBack('core-2', before);
+    await eventually('Bob is back', async () => (bob = await streamDevice(nodes[1], people.bob, 'BOB')).isOpen, 20_000);
+    bob.report();
+    await untilHeard(ada, bob, 'after-kill');
+    await cy.isUpToDate();
+    expect(cy.heard.filter(({ raw }) => raw.event._attributes.uid.startsWith('after-kill'))).toEqual([]);
+    dan.leave();
+  });
+
+  it('admit nobody on a node that slept through a revocation', async () => {
+    const admin = await apiDevice(nodes[0], work);
+    const dan = await open(people.dan, 'DAN3', 2);
+    signal('core-3', 'SIGSTOP');
+    const certificate = `/Marti/api/certadmin/cert/${people.dan.hash}`;
+    expect((await asDevice(nodes[0], admin, certificate, ['-X', 'DELETE'])).status).toBe(200);
+    // Longer than what it knows counts as current.
+    await delay(1_500);
+    const knocking = streamDevice(nodes[2], people.dan, 'DAN4');
+    signal('core-3', 'SIGCONT');
+    const again = await knocking;
+    await eventually('Dan is disconnected', () => !dan.isOpen, 2_000);
+    await eventually('Dan is refused', () => !again.isOpen, 2_000);
+    expect(again.heard).toEqual([]);
+    await untilHeard(bob, ada, 'after-sleep');
+  });
+});
