@@ -25,6 +25,7 @@ const clientSchema = z
     device: z.string().openapi({ description: 'Program and version' }),
     address: z.string(),
     framing: z.enum(['xml', 'protobuf']).nullable().openapi({ description: 'How it gets events; null: unknown' }),
+    node: z.string().optional().openapi({ description: 'The core node, if it is not the first of several' }),
     since: time.nullable(),
     last_report: time.nullable(),
   })
@@ -72,6 +73,7 @@ export function clientsFunction(app: App, deps: Deps): void {
 }
 
 function shown(client: ConnectedClient): z.infer<typeof clientSchema> {
-  const { uid, callsign, username, groups, team, role, device, address, framing, since, lastReport } = client;
-  return { uid, callsign, username, groups, team, role, device, address, framing, since, last_report: lastReport };
+  const { uid, callsign, username, groups, team, role, device, address, framing, node, since, lastReport } = client;
+  const place = { address, framing, ...(node === undefined ? {} : { node }) };
+  return { uid, callsign, username, groups, team, role, device, ...place, since, last_report: lastReport };
 }

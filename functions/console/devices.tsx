@@ -69,7 +69,7 @@ function Name({ client: { callsign, uid } }: { client: ConnectedClient }) {
   );
 }
 
-function Program({ client: { device, address, framing } }: { client: ConnectedClient }) {
+function Program({ client: { device, address, framing, node } }: { client: ConnectedClient }) {
   return (
     <span>
       {device === '' ? 'unknown' : device}
@@ -77,6 +77,7 @@ function Program({ client: { device, address, framing } }: { client: ConnectedCl
       <span class="fine">
         {address}
         {framing === 'protobuf' ? ', protobuf' : null}
+        {node === undefined ? null : `, node ${node}`}
       </span>
     </span>
   );

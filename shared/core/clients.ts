@@ -30,6 +30,7 @@ export const subscriptionShape = z.object({
   ipAddress: text,
   lastReportMilliseconds: z.number().nullish(),
   framing: z.enum(['xml', 'protobuf']).nullish().catch(null),
+  node: text,
 });
 
 export function toClient(read: z.infer<typeof subscriptionShape>): CoreClient {
@@ -45,6 +46,7 @@ export function toClient(read: z.infer<typeof subscriptionShape>): CoreClient {
     // A release writes a space before it.
     address: read.ipAddress.trim(),
     framing: read.framing ?? null,
+    ...(read.node === '' ? {} : { node: read.node }),
     since: null,
     lastReport: timeOf(read.lastReportMilliseconds),
   };

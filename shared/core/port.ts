@@ -38,6 +38,8 @@ export interface CoreClient {
   address: string;
   /** In which it gets events; null when the core does not report it, as a release. */
   framing: 'xml' | 'protobuf' | null;
+  /** Of several core nodes the one that it is connected to; absent for the one that was asked. */
+  node?: string;
   /** ISO 8601; null when the core does not report it. */
   since: string | null;
   lastReport: string | null;

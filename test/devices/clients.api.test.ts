@@ -48,6 +48,17 @@ describe('GET /api/clients', () => {
     ]);
   });
 
+  it('names the core node where there are several', async () => {
+    world.deps.theCore.online('ada', 'ANDROID-1').node = 'core-2';
+    world.deps.theCore.online('bob', 'ANDROID-2');
+    const [, answer] = await ask('GET', '/api/clients', VIEWER);
+    const { results } = answer as { results: { uid: string; node?: string }[] };
+    expect(results.map(({ uid, node }) => [uid, node])).toEqual([
+      ['ANDROID-1', 'core-2'],
+      ['ANDROID-2', undefined],
+    ]);
+  });
+
   it('sorts by callsign without regard to case, and gives pages', async () => {
     for (const [name, callsign] of [
       ['a', 'zulu'],

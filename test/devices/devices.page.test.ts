@@ -36,9 +36,18 @@ describe('GET /devices', () => {
   it('shows each device with its person, groups as devices see them, team, app and address, and updates itself', async () => {
     const client = world.deps.theCore.online('ada', 'ANDROID-1');
     client.groups = ['Red', 'Blue', 'holdfast_no_group'];
+    client.node = 'core-2';
     const html = await admin.page('/devices');
     expect(names(html)).toEqual(['ADA']);
-    for (const text of ['ANDROID-1', '/people?search=ada', '>Blue, Red<', 'Cyan, Team Member', 'ATAK 5.1', '192.0.2.9'])
+    for (const text of [
+      'ANDROID-1',
+      '/people?search=ada',
+      '>Blue, Red<',
+      'Cyan, Team Member',
+      'ATAK 5.1',
+      '192.0.2.9',
+      'node core-2',
+    ])
       expect(html).toContain(text);
     expect(html).toMatch(/id="devices" data-live="self" data-every="5"/);
   });

@@ -11,6 +11,7 @@ import { httpIdentity } from '../../../shared/identity/authentik/http.ts';
 import { exclusiveByDatabase } from '../../../shared/identity/exclusive.ts';
 import type { Identity } from '../../../shared/identity/port.ts';
 import { apiDevice, asDevice, coreOf, type CorePlace, type Device, enroll, workDirectory } from './core-client.ts';
+import { asAdministrator } from './devices-api.ts';
 import { eventually, newStack, query, secretsOf, type TestStack } from './embedded.ts';
 import { stands } from './running-stack.ts';
 import { position, type StreamDevice, streamDevice } from './stream-device.ts';
@@ -156,6 +157,11 @@ describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, 
       [bob.uid]: 'core-2',
       [cy.uid]: 'core-3',
     });
+    const { results } = await asAdministrator(() => stack).json<{ results: { uid: string; node?: string }[] }>(
+      'GET',
+      '/api/clients',
+    );
+    expect(results.find(({ uid }) => uid === bob.uid)?.node).toBe('core-2');
     const id = encodeURIComponent(cy.uid);
     const { status } = await asDevice(nodes[0], admin, `/Marti/api/subscriptions/delete/${id}`, ['-X', 'DELETE']);
     expect(status).toBe(200);
@@ -169,6 +175,7 @@ describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, 
     const certificate = `/Marti/api/certadmin/cert/${people.eve.hash}`;
     expect((await asDevice(nodes[0], admin, certificate, ['-X', 'DELETE'])).status).toBe(200);
     await eventually('Eve is disconnected', () => !eve.isOpen, 1_000);
+    await delay(1_000);
     for (const node of nodes) {
       const again = await streamDevice(node, people.eve, 'EVE');
       await eventually('Eve is refused', () => !again.isOpen, 2_000);
@@ -209,6 +216,8 @@ describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, 
     ada.send(marker('meanwhile'));
     await dan.hears("Ada's marker", isUid('meanwhile'));
     await isBack('core-2', before);
+    const hasGone = ({ raw }: CoT): boolean => JSON.stringify(raw.event.detail?.link ?? {}).includes(bob.uid);
+    await dan.hears('that Bob has gone', (event) => event.type() === 't-x-d-d' && hasGone(event), 20_000);
     await eventually('Bob is back', async () => (bob = await streamDevice(nodes[1], people.bob, 'BOB')).isOpen, 20_000);
     bob.report();
     await untilHeard(ada, bob, 'after-kill');
