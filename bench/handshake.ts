@@ -1,4 +1,4 @@
-// Full mutual P-384 handshakes on 8443 for each CPU-second of the core, against a bare Node TLS
+// Full mutual handshakes on 8443 for each CPU-second of the core, against a bare Node TLS
 // server with the same certificates and no checks of its own; resumed ones against full ones;
 // enrollments a second.
 
