@@ -44,7 +44,7 @@ const statusIs = (module: string, status: string): Promise<void> =>
       const body = (await (await ask('/api/health')).json()) as { modules: Record<string, { status: string }> };
       return body.modules[module]?.status === status;
     },
-    10_000,
+    60_000,
   );
 
 /** The engine starts from nothing: as if no module had ever been anything but ok. */
@@ -52,10 +52,19 @@ async function forgetAlerts(): Promise<void> {
   await deadRows(OK);
   await statusIs('autovacuum', 'ok');
   await statusIs('database', 'ok');
-  await query(stack.file().state_database, 'TRUNCATE alert, alert_state');
-  await stop(stack.data);
-  rmSync(join(stack.data, 'management/alerts.json'), { force: true });
-  expect((await stack.start([], { env: settings })).code).toBe(0);
+  const [supervisor, old] = [stack.pid('supervisor'), stack.pid('management')];
+  process.kill(supervisor, 'SIGSTOP');
+  try {
+    process.kill(old, 'SIGKILL');
+    await eventually('it has ended', () => !lives(old), 60_000);
+    await query(stack.file().state_database, 'TRUNCATE alert, alert_state');
+    rmSync(join(stack.data, 'management/alerts.json'), { force: true });
+  } finally {
+    process.kill(supervisor, 'SIGCONT');
+  }
+  await eventually('it was restarted', () => ![0, old].includes(stack.pid('management')), 60_000);
+  await eventually('it answers', () => answersPing(stack.file().api), 60_000);
+  await statusIs('database', 'ok');
   sink.taken.splice(0);
 }
 
@@ -86,7 +95,7 @@ afterAll(async () => {
 describe('an alert', () => {
   it('reaches every receiver within seconds, in plain words, once, also one about events that were not stored', async () => {
     await deadRows(WARNING);
-    await eventually('the mail is there', () => about('autovacuum').length === 1, 10_000);
+    await eventually('the mail is there', () => about('autovacuum').length === 1, 60_000);
     const [mail] = sink.taken;
     if (mail === undefined) throw new Error('no mail');
     expect(mail.to.toSorted()).toEqual(['chief@example.org', 'duty@example.org']);
@@ -99,7 +108,7 @@ describe('an alert', () => {
       expect(text).toContain(`${stack.file().api}/health/autovacuum`);
     }
     await owner("INSERT INTO archive_loss (began, ended, events, reason) VALUES (now(), now(), 7, 'it was away')");
-    await eventually('the mail about losses is there', () => about('database').length > 0, 10_000);
+    await eventually('the mail about losses is there', () => about('database').length > 0, 60_000);
     await delay(4000);
     await owner('DELETE FROM archive_loss');
     expect(about('autovacuum')).toHaveLength(1);
@@ -115,9 +124,9 @@ describe('an alert', () => {
 
   it('escalates inside the cooldown, keeps silent about a return to ok, and about the same level soon after', async () => {
     await deadRows(WARNING);
-    await eventually('the warning is there', () => about('autovacuum').length === 1, 10_000);
+    await eventually('the warning is there', () => about('autovacuum').length === 1, 60_000);
     await deadRows(CRITICAL);
-    await eventually('the critical one is there', () => about('autovacuum').length === 2, 10_000);
+    await eventually('the critical one is there', () => about('autovacuum').length === 2, 60_000);
     await deadRows(OK);
     await statusIs('autovacuum', 'ok');
     await deadRows(CRITICAL);
@@ -160,122 +169,117 @@ async function eventuallyAlert(filter: string, holds: (alert: Alert) => boolean)
       found = (await alerts(filter)).filter(holds);
       return found.length > 0;
     },
-    40_000,
+    60_000,
   );
   return found;
 }
 
-/** A cooldown would hide what is told twice. */
-function withoutCooldown(): void {
-  beforeAll(() => {
+describe('without a cooldown, which would hide what is told twice', () => {
+  beforeAll(async () => {
     settings['MON_ALERT_COOLDOWN'] = '1';
-  });
-}
-
-describe('a restart', () => {
-  withoutCooldown();
-
-  it('in an orderly way or by a crash alerts nobody twice', async () => {
-    await deadRows(WARNING);
-    await eventuallyAlert('module=autovacuum', ({ state }) => state === 'sent');
-    expect(about('autovacuum')).toHaveLength(1);
-    const before = stack.pid('management');
-    process.kill(before, 'SIGKILL');
-    await eventually(
-      'it was restarted',
-      () => stack.pid('management') !== before && lives(stack.pid('management')),
-      10_000,
-    );
-    await eventually('it answers', () => answersPing(stack.file().api), 10_000);
-    await statusIs('autovacuum', 'warning');
     await stop(stack.data);
     expect((await stack.start([], { env: settings })).code).toBe(0);
-    await statusIs('autovacuum', 'warning');
-    await delay(3000);
-    expect(about('autovacuum')).toHaveLength(1);
   });
-});
 
-describe('two processes over one database', () => {
-  withoutCooldown();
-
-  it('send once', async () => {
-    const urls = { DATABASE_URL: stack.file().state_database, CORE_DATABASE_URL: readerUrl(stack) };
-    await manageAlone({ ...settings, ...urls, DB_MAINTENANCE_WORK_MEM: '256MB' }, async (port) => {
-      await eventually('the other answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
-      await delay(2000);
+  describe('a restart', () => {
+    it('in an orderly way or by a crash alerts nobody twice', async () => {
       await deadRows(WARNING);
-      await eventually('the mail is there', () => about('autovacuum').length > 0, 10_000);
-      await delay(4000);
+      await eventuallyAlert('module=autovacuum', ({ state }) => state === 'sent');
+      expect(about('autovacuum')).toHaveLength(1);
+      const before = stack.pid('management');
+      process.kill(before, 'SIGKILL');
+      await eventually(
+        'it was restarted',
+        () => stack.pid('management') !== before && lives(stack.pid('management')),
+        60_000,
+      );
+      await eventually('it answers', () => answersPing(stack.file().api), 60_000);
+      await statusIs('autovacuum', 'warning');
+      await stop(stack.data);
+      expect((await stack.start([], { env: settings })).code).toBe(0);
+      await statusIs('autovacuum', 'warning');
+      await delay(3000);
       expect(about('autovacuum')).toHaveLength(1);
     });
   });
-});
 
-describe('a PostgreSQL that is away', () => {
-  withoutCooldown();
+  describe('two processes over one database', () => {
+    it('send once', async () => {
+      const urls = { DATABASE_URL: stack.file().state_database, CORE_DATABASE_URL: readerUrl(stack) };
+      await manageAlone({ ...settings, ...urls, DB_MAINTENANCE_WORK_MEM: '256MB' }, async (port) => {
+        await eventually('the other answers', () => answersPing(`http://127.0.0.1:${port}`), 60_000);
+        await delay(2000);
+        await deadRows(WARNING);
+        await eventually('the mail is there', () => about('autovacuum').length > 0, 60_000);
+        await delay(4000);
+        expect(about('autovacuum')).toHaveLength(1);
+      });
+    });
+  });
 
-  async function whileUnavailable(take: () => void, give: () => void): Promise<void> {
-    process.kill(stack.pid('supervisor'), 'SIGSTOP');
-    try {
-      take();
-      await eventually('the mail is there', () => about('database').length === 1, 12_000);
-      expect(about('database')[0]).toMatch(/database is critical/);
+  describe('a PostgreSQL that is away', () => {
+    async function whileUnavailable(take: () => void, give: () => void): Promise<void> {
+      process.kill(stack.pid('supervisor'), 'SIGSTOP');
+      try {
+        take();
+        await eventually('the mail is there', () => about('database').length === 1, 60_000);
+        expect(about('database')[0]).toMatch(/database is critical/);
+        await eventuallyAlert('module=database', ({ state }) => state === 'sent');
+        await delay(4000);
+      } finally {
+        give();
+        process.kill(stack.pid('supervisor'), 'SIGCONT');
+      }
+      await statusIs('database', 'ok');
       await eventuallyAlert('module=database', ({ state }) => state === 'sent');
-      await delay(4000);
-    } finally {
-      give();
-      process.kill(stack.pid('supervisor'), 'SIGCONT');
+      await delay(3000);
+      expect(about('database')).toHaveLength(1);
+      expect(await (await ask('/api/alerts?module=database')).json()).toMatchObject({ complete: true, count: 1 });
     }
-    await statusIs('database', 'ok');
-    await eventuallyAlert('module=database', ({ state }) => state === 'sent');
-    await delay(3000);
-    expect(about('database')).toHaveLength(1);
-    expect(await (await ask('/api/alerts?module=database')).json()).toMatchObject({ complete: true, count: 1 });
-  }
 
-  it('because it stopped is alerted all the same, once, also when it comes back', async () => {
-    await whileUnavailable(
-      () => process.kill(stack.pid('database'), 'SIGINT'),
-      () => undefined,
-    );
-  });
-
-  it('because it hangs is alerted too, once', async () => {
-    const rows = (
-      await query<{ pid: number }>(
-        stack.file().database,
-        "SELECT pid FROM pg_stat_activity WHERE usename IN ('holdfast', 'holdfast_ro')",
-      )
-    ).map(({ pid }) => pid);
-    const frozen = [stack.pid('database'), ...rows];
-    const signal = (name: NodeJS.Signals) => (): void => {
-      for (const pid of frozen) if (lives(pid)) process.kill(pid, name);
-    };
-    await whileUnavailable(signal('SIGSTOP'), signal('SIGCONT'));
-  });
-
-  it('and a management process that is killed meanwhile alerts nobody twice', async () => {
-    const management = stack.pid('management');
-    process.kill(stack.pid('supervisor'), 'SIGSTOP');
-    try {
-      process.kill(stack.pid('database'), 'SIGINT');
-      await eventually('the mail is there', () => about('database').length === 1, 12_000);
-      const journal = join(stack.data, 'management/alerts.json');
-      await eventually(
-        'it is noted on disk',
-        () => /"module":"database"[^{}]*"state":"sent"/.test(readFileSync(journal, 'utf8')),
-        12_000,
+    it('because it stopped is alerted all the same, once, also when it comes back', async () => {
+      await whileUnavailable(
+        () => process.kill(stack.pid('database'), 'SIGINT'),
+        () => undefined,
       );
-      process.kill(management, 'SIGKILL');
-    } finally {
-      process.kill(stack.pid('supervisor'), 'SIGCONT');
-    }
-    await eventually('it was restarted', () => stack.pid('management') !== management, 20_000);
-    await eventually('it answers', () => answersPing(stack.file().api), 20_000);
-    await statusIs('database', 'ok');
-    await delay(3000);
-    expect(about('database')).toHaveLength(1);
+    });
+
+    it('because it hangs is alerted too, once', async () => {
+      const rows = (
+        await query<{ pid: number }>(
+          stack.file().database,
+          "SELECT pid FROM pg_stat_activity WHERE usename IN ('holdfast', 'holdfast_ro')",
+        )
+      ).map(({ pid }) => pid);
+      const frozen = [stack.pid('database'), ...rows];
+      const signal = (name: NodeJS.Signals) => (): void => {
+        for (const pid of frozen) if (lives(pid)) process.kill(pid, name);
+      };
+      await whileUnavailable(signal('SIGSTOP'), signal('SIGCONT'));
+    });
+
+    it('and a management process that is killed meanwhile alerts nobody twice', async () => {
+      const management = stack.pid('management');
+      process.kill(stack.pid('supervisor'), 'SIGSTOP');
+      try {
+        process.kill(stack.pid('database'), 'SIGINT');
+        await eventually('the mail is there', () => about('database').length === 1, 60_000);
+        const journal = join(stack.data, 'management/alerts.json');
+        await eventually(
+          'it is noted on disk',
+          () => /"module":"database"[^{}]*"state":"sent"/.test(readFileSync(journal, 'utf8')),
+          60_000,
+        );
+        process.kill(management, 'SIGKILL');
+      } finally {
+        process.kill(stack.pid('supervisor'), 'SIGCONT');
+      }
+      await eventually('it was restarted', () => stack.pid('management') !== management, 60_000);
+      await eventually('it answers', () => answersPing(stack.file().api), 60_000);
+      await statusIs('database', 'ok');
+      await delay(3000);
+      expect(about('database')).toHaveLength(1);
+    });
   });
 });
 
