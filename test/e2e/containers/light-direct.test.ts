@@ -315,7 +315,8 @@ describe.skipIf(obstacle !== '')(`the light stack in containers, from the releas
     await killedWhen(stack, databaseRuns, 'setup.sh', ...restore);
     expect(existsSync(join(stack.root, '.env'))).toBe(false);
     await stack.script('setup.sh', ...restore);
-    expect(stack.env).toEqual(secrets);
+    // The release before wrote settings without a value.
+    expect(stack.env).toEqual(Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== '')));
     await stack.scriptInside('start.sh');
     expect([await people(), await halfDone()]).toEqual([['dora'], []]);
     await isLetIn();
