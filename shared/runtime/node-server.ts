@@ -121,6 +121,7 @@ export interface RunningServer {
 }
 
 const LOOK_EVERY_MS = 60_000;
+const KEEP_ALIVE_MS = 5_000;
 const IDLE_LOOKED_FOR_EVERY_MS = 25;
 /** A large file over a slow link takes as long as it takes; one that stands still does not. */
 const REQUEST_WITHIN_MS = HOUR_MS;
@@ -128,6 +129,8 @@ const STALLED_MS = 2 * MINUTE_MS;
 
 interface ServeOptions {
   lookEveryMs?: number;
+  /** How long a connection is kept that has nothing to say. */
+  keepAliveMs?: number;
   /** How long a request may stop in the middle of its body. */
   stalledMs?: number;
 }
@@ -141,14 +144,15 @@ export async function serveApp(
   fetch: HostFetch,
   listeners: readonly Listener[],
   log: Log,
-  { lookEveryMs = LOOK_EVERY_MS, stalledMs = STALLED_MS }: ServeOptions = {},
+  { lookEveryMs = LOOK_EVERY_MS, keepAliveMs = KEEP_ALIVE_MS, stalledMs = STALLED_MS }: ServeOptions = {},
 ): Promise<RunningServer> {
   const servers: Server[] = [];
   const close = async (graceMs: number): Promise<void> => {
     await Promise.all(servers.map((server) => closeServer(server, graceMs)));
   };
   try {
-    for (const listener of listeners) servers.push(await openServer(fetch, listener, log, { lookEveryMs, stalledMs }));
+    for (const listener of listeners)
+      servers.push(await openServer(fetch, listener, log, { lookEveryMs, keepAliveMs, stalledMs }));
   } catch (error) {
     await close(0);
     throw error;
@@ -160,7 +164,7 @@ async function openServer(
   fetch: HostFetch,
   listener: Listener,
   log: Log,
-  { lookEveryMs, stalledMs }: Required<ServeOptions>,
+  { lookEveryMs, keepAliveMs, stalledMs }: Required<ServeOptions>,
 ): Promise<Server> {
   const answer = getRequestListener(
     (request, env) => fetch(request, connectionOf(env as HttpBindings, listener.face)),
@@ -171,14 +175,15 @@ async function openServer(
   const handle = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     // Only while the body has not come whole.
     incoming.once('timeout', () => incoming.destroy());
+    // Whoever has sent all waits for us.
+    outgoing.on('timeout', () => undefined);
     void answer(incoming, outgoing);
   };
   const secured = listener.tls && tlsOptions(listener.tls);
-  const limits = { requestTimeout: REQUEST_WITHIN_MS };
+  const limits = { keepAliveTimeout: keepAliveMs, requestTimeout: REQUEST_WITHIN_MS };
   const server =
     secured === undefined ? createServer(limits, handle) : createTlsServer({ ...limits, ...secured }, handle);
-  // Whoever has sent all waits for us.
-  server.setTimeout(stalledMs, () => undefined);
+  server.setTimeout(stalledMs);
   server.listen(listener.port, listener.address);
   await once(server, 'listening');
   if (listener.tls !== undefined && secured !== undefined && server instanceof TlsServer)

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { get, request } from 'node:http';
+import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
@@ -68,6 +70,24 @@ describe('a request that stops in the middle', () => {
       const [moving, stopped] = await Promise.all([sent(port, 8, 8), sent(port, 8, 3)]);
       expect(moving).toBe('read 8');
       expect(stopped).toBe('ECONNRESET');
+    } finally {
+      await server.close(0);
+    }
+  });
+
+  it('has no part in how long a connection is kept that has nothing to say', async () => {
+    const port = nextPort++;
+    const limits = { keepAliveMs: 100, stalledMs: 60_000 };
+    const server = await serveApp(
+      async () => new Response('done'),
+      [{ address: '127.0.0.1', port }],
+      memoryLog(),
+      limits,
+    );
+    try {
+      const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: here\r\n\r\n'));
+      socket.resume();
+      await once(socket, 'close');
     } finally {
       await server.close(0);
     }
