@@ -43,8 +43,8 @@ export function giveFeeds(
   writeUnlessThere(join(directory, 'feeds.json'), text, mode);
   const state = join(directory, 'state');
   mkdirSync(state, { recursive: true });
-  // Writable for the group, too, where that may read.
-  chmodSync(state, (mode & 0o040) === 0 ? 0o700 : 0o770);
+  // What the engine makes there belongs to our group.
+  chmodSync(state, (mode & 0o040) === 0 ? 0o700 : 0o2770);
   const report = readReport(join(state, 'feeds.json'));
   if (report !== undefined) writeUnlessThere(join(core, 'feeds/report.json'), report, 0o600);
 }

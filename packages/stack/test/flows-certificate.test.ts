@@ -141,7 +141,7 @@ describe('feeds', () => {
     expect(readFileSync(join(directory, 'svc_feed_planes.pem'), 'utf8')).toBe(planes);
     for (const name of ['feeds.json', 'svc_feed_planes.pem'])
       expect(statSync(join(directory, name)).mode & 0o777).toBe(0o640);
-    expect(statSync(join(directory, 'state')).mode & 0o777).toBe(0o770);
+    expect(statSync(join(directory, 'state')).mode & 0o7777).toBe(0o2770);
     write([{ name: 'planes', active: false }]);
     give();
     expect(names()).toEqual(['ca.pem', 'feeds.json', 'state']);
