@@ -9,6 +9,8 @@ const FEET_TO_METERS = 0.3048;
 const UNKNOWN = 9999999;
 /** Of one answer: what comes after them is not read. */
 const MAX_ITEMS = 5_000;
+/** Of JSON: each takes far more memory than text. */
+const MAX_CONTAINERS = 500_000;
 /** Of a CoT event; what is kept of one is far less. */
 const MAX_EVENT_LENGTH = 64 * 1024;
 const MAX_TEXT = 200;
@@ -85,7 +87,7 @@ function aircraftType({ category, dbFlags }) {
   return isMilitary ? `a-u-A-M-${body}` : `a-n-A-C-${body}`;
 }
 
-const EMERGENCIES = { 7500: 'hijacking', 7600: 'radio failure', 7700: 'emergency' };
+const EMERGENCIES = { __proto__: null, 7500: 'hijacking', 7600: 'radio failure', 7700: 'emergency' };
 
 /** `aircraft.json` of readsb, dump1090, tar1090, and `ac` of ADS-B Exchange. */
 function adsb(answer, feed, nowMs) {
@@ -163,7 +165,7 @@ function ringOf(geometry) {
 }
 
 /** Signed ARGB, as ATAK writes colors. */
-const COLORS = { Extreme: -65536, Severe: -38400, Moderate: -256 };
+const COLORS = { __proto__: null, Extreme: -65536, Severe: -38400, Moderate: -256 };
 
 /** GeoJSON of weather alerts (CAP), as api.weather.gov has it. One without an area has no place. */
 function weather(answer, feed, nowMs) {
@@ -173,7 +175,7 @@ function weather(answer, feed, nowMs) {
     const key = textOf(properties?.id ?? id);
     if (ring.length < 3 || key === '' || !(untilMs > nowMs) || properties?.messageType === 'Cancel') return [];
     const middle = (name) => ring.reduce((sum, point) => sum + point[name], 0) / ring.length;
-    const color = COLORS[properties.severity] ?? -16711681;
+    const color = COLORS[textOf(properties.severity)] ?? -16711681;
     const links = ring.map(({ lat, lon }) => `<link point="${lat.toFixed(5)},${lon.toFixed(5)}"/>`).join('');
     return eventOf({
       uid: `${feed.name}.${key}`,
@@ -229,7 +231,7 @@ function items(list, name) {
 
 function attributesOf(text, element) {
   const [, inside] = new RegExp(`<${element}\\s((?:[^<>"']|"[^"<]*"|'[^'<]*')*)>`).exec(text) ?? [];
-  const pairs = [...(inside ?? '').matchAll(/([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g)];
+  const pairs = [...(inside ?? '').matchAll(/(?<![\w:-])([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g)];
   return Object.fromEntries(pairs.map(([, name, one, other]) => [name, unescaped(one ?? other)]));
 }
 
@@ -265,6 +267,14 @@ function cot(answer, feed, nowMs) {
   });
 }
 
+/** Lists and objects, at most: brackets in texts count, too. */
+function containersIn(text) {
+  let count = 0;
+  for (const bracket of ['[', '{'])
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) count += 1;
+  return count;
+}
+
 const KINDS = { adsb, ais, weather, json, cot };
 
 /**
@@ -274,6 +284,7 @@ const KINDS = { adsb, ais, weather, json, cot };
 function eventsOf(feed, answer, nowMs) {
   let content = answer;
   if (feed.kind !== 'cot') {
+    if (containersIn(answer) > MAX_CONTAINERS) throw new Error('the answer has too many lists and objects');
     try {
       content = JSON.parse(answer);
     } catch {

@@ -22,9 +22,10 @@ const TEMPLATE = join(__dirname, 'feed-flow.json');
 class Feeds {
   #directory;
   #stateFile;
-  /** By name: `{ feed, allowance, state, rest }`. */
+  /** By name: `{ feed, allowance, state, isReading, rest, decoder }`. */
   #running = new Map();
-  #saved;
+  /** By name, of feeds that do not run now: as in the report. A day's budget outlives them. */
+  #former;
   #reported = { text: '', ms: 0 };
 
   /** `directory`: in which management puts its files. */
@@ -40,15 +41,18 @@ class Feeds {
     const given = jsonIn(join(this.#directory, 'feeds.json'));
     if (given === undefined) return false;
     const { feeds } = given;
-    this.#saved ??= jsonIn(this.#stateFile)?.feeds ?? {};
+    this.#former ??= new Map(Object.entries(jsonIn(this.#stateFile)?.feeds ?? {}));
     const active = new Map(feeds.filter((feed) => feed.active).map((feed) => [feed.name, feed]));
-    for (const name of this.#running.keys()) if (!active.has(name)) this.#running.delete(name);
+    for (const [name, running] of this.#running)
+      if (active.get(name)?.kind !== running.feed.kind) {
+        this.#former.set(name, reportOf(running));
+        this.#running.delete(name);
+      }
     for (const [name, feed] of active) {
       const running = this.#running.get(name);
-      if (running?.feed.kind === feed.kind) running.feed = feed;
-      else this.#running.set(name, started(feed, this.#saved[name]));
+      if (running === undefined) this.#running.set(name, started(feed, this.#former.get(name)));
+      else running.feed = feed;
     }
-    this.#saved = {};
     return true;
   }
 
@@ -61,11 +65,19 @@ class Feeds {
     });
   }
 
-  /** For the node "read": what the source answers. Undefined when it fails. */
+  /**
+   * For the node "read": what the source answers. Undefined when it fails, and while the request
+   * before still runs.
+   */
   async read(name) {
-    const { feed } = this.#running.get(name) ?? {};
-    if (feed === undefined) return undefined;
-    return this.#noting(name, () => fetchText(feed));
+    const running = this.#running.get(name);
+    if (running === undefined || running.isReading) return undefined;
+    running.isReading = true;
+    try {
+      return await this.#noting(name, () => fetchText(running.feed));
+    } finally {
+      running.isReading = false;
+    }
   }
 
   /** For the node "to CoT". A part of a stream, too. */
@@ -100,12 +112,7 @@ class Feeds {
   /** Writes for management what has become of each: when it changes, and every half a minute. */
   report(now = Date.now()) {
     if (this.#running.size === 0 && this.#reported.text === '') return;
-    const feeds = Object.fromEntries(
-      [...this.#running].map(([name, { state, allowance }]) => {
-        const { day, bytes } = allowance.spent;
-        return [name, { ...state, day, bytes_today: bytes, refused_today: allowance.refused }];
-      }),
-    );
+    const feeds = Object.fromEntries([...this.#running].map(([name, running]) => [name, reportOf(running)]));
     const text = JSON.stringify(feeds);
     if (text === this.#reported.text && now - this.#reported.ms < REPORT_EVERY_MS) return;
     writeFileSync(`${this.#stateFile}.new`, JSON.stringify({ at: new Date(now).toISOString(), feeds }), {
@@ -128,14 +135,20 @@ class Feeds {
   }
 }
 
-/** `saved`: of the same feed before the engine was started again. */
-function started(feed, saved = {}) {
-  const { day = '', bytes_today: bytes = 0, refused_today: refused = 0, sent_today = 0, sent_at = null } = saved;
+function reportOf({ state, allowance }) {
+  const { day, bytes } = allowance.spent;
+  return { ...state, day, bytes_today: bytes, refused_today: allowance.refused };
+}
+
+/** `former`: its report before it was switched off, or the engine started again. */
+function started(feed, former = {}) {
+  const { day = '', bytes_today: bytes = 0, refused_today: refused = 0, sent_today = 0, sent_at = null } = former;
   const state = { connected: false, read_at: null, items: 0, sent_at, sent_today, error: null };
   return {
     feed,
     allowance: new Allowance({ day, bytes, refused }),
     state,
+    isReading: false,
     rest: '',
     decoder: new StringDecoder('utf8'),
   };

@@ -217,6 +217,13 @@ describe('CoT', () => {
     expect(made(event({ type: type.replace('"', '&quot;').replaceAll('<', '&lt;') }), { kind: 'cot' })).toEqual([]);
   });
 
+  it('has its attributes also behind 64,000 characters that are none', () => {
+    const [plain] = made(event(), { kind: 'cot' });
+    expect(plain?.uid).toBe('planes.B-1');
+    const long = event().replace('<event ', `<event ${'a'.repeat(64_000)} `);
+    expect(made(long, { kind: 'cot' })).toEqual([plain]);
+  });
+
   it('of more than 64 KB is left out', () => {
     expect(made(event({}, `<x>${'x'.repeat(65_536)}</x>`), { kind: 'cot' })).toEqual([]);
   });
@@ -241,6 +248,33 @@ describe('hostile answers', () => {
     ['json', '{"data":{}}', /no list "data.list"/],
   ] as const)('of the kind %s, %s, are refused with the reason', (kind, answer, reason) => {
     expect(() => made(answer, { kind, mapping: MAPPING })).toThrow(reason);
+  });
+
+  it.each(['[', '{"a":'])('of more than 500,000 %s are refused before they are parsed', (opening) => {
+    expect(() => made(opening.repeat(500_001))).toThrow('the answer has too many lists and objects');
+    expect(() => made(opening.repeat(500_000))).toThrow(/no JSON/);
+  });
+
+  it('look nothing up in what every object has', () => {
+    const [plane] = made({ aircraft: [{ hex: 'a1b2c3', lat: 1, lon: 2, squawk: 'constructor' }] });
+    expect(plane?.xml).toContain('<remarks>squawk constructor</remarks>');
+    const coordinates = [
+      [
+        [1, 2],
+        [2, 2],
+        [2, 3],
+      ],
+    ];
+    const alert = (severity: unknown) => ({
+      features: [
+        {
+          geometry: { type: 'Polygon', coordinates },
+          properties: { id: '1', expires: '2026-05-04T12:30:00Z', severity },
+        },
+      ],
+    });
+    for (const severity of ['constructor', { toString: 1 }])
+      expect(made(alert(severity), { kind: 'weather' })[0]?.xml).toContain('<strokeColor value="-16711681"/>');
   });
 
   it('are read up to 5,000 items', () => {

@@ -1,7 +1,7 @@
 // How the flow engine runs feeds: its tabs, what it reads of a source, and what it reports.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -101,6 +101,20 @@ describe('a source', () => {
     expect(readFileSync(join(directory, 'state/feeds.json'), 'utf8')).not.toContain('secret');
   });
 
+  it('is not asked again while it has not answered', async () => {
+    const waiting: ServerResponse[] = [];
+    give({ url: await served((_, response) => void waiting.push(response)) });
+    const first = feeds.read('planes');
+    expect(await feeds.read('planes')).toBeUndefined();
+    await expect.poll(() => waiting.length).toBe(1);
+    waiting[0]?.end(PLANES);
+    expect(await first).toBe(PLANES);
+    const next = feeds.read('planes');
+    await expect.poll(() => waiting.length).toBe(2);
+    waiting[1]?.end('again');
+    expect(await next).toBe('again');
+  });
+
   it.each<[string, RequestListener, RegExp]>([
     ['503', (_, response) => void response.writeHead(503).end(), /^the source answers 503$/],
     [
@@ -173,6 +187,20 @@ describe('the report', () => {
     give({});
     feeds.take('planes', true);
     expect(state()).toMatchObject({ items: 0 });
+  });
+
+  it('goes on with the budget of the day when a feed is switched off and on, also as another kind', async () => {
+    give({});
+    await feeds.offer('planes', PLANES);
+    feeds.take('planes', true);
+    const before = state();
+    expect(before?.bytes_today).toBeGreaterThan(700);
+    const { day, bytes_today, sent_today } = before ?? {};
+    give({ active: false });
+    give({});
+    expect(state()).toMatchObject({ day, bytes_today, sent_today, items: 0 });
+    give({ kind: 'ais' });
+    expect(state()).toMatchObject({ day, bytes_today, sent_today: 1 });
   });
 
   it('starts afresh when the same feed is of another kind', async () => {
