@@ -37,7 +37,10 @@ export class FeedFiles implements Feeds {
 
   /** A report that is no report is none: the engine writes the next one within half a minute. */
   report(): Promise<FeedReport | undefined> {
-    return contentOf(this.#report, feedReportSchema);
+    return contentOf(this.#report, feedReportSchema).catch((error: unknown) => {
+      if (error instanceof AppError && isDamage(error.cause)) return undefined;
+      throw error;
+    });
   }
 }
 
@@ -51,8 +54,11 @@ async function contentOf<T>(file: string, schema: z.ZodType<T>): Promise<T | und
   }
 }
 
+function isDamage(error: unknown): error is Error {
+  return error instanceof z.ZodError || error instanceof SyntaxError;
+}
+
 function unreadable(file: string, error: unknown): AppError {
-  const isContent = error instanceof z.ZodError || error instanceof SyntaxError;
-  const problem = isContent ? `is damaged (${messageOf(error).slice(0, 200)})` : fileProblemOf(error);
+  const problem = isDamage(error) ? `is damaged (${messageOf(error).slice(0, 200)})` : fileProblemOf(error);
   return new AppError('unavailable', `${file} ${problem}.`, { cause: error });
 }

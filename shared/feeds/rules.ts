@@ -3,9 +3,11 @@
 import { z } from '@hono/zod-openapi';
 import { invalid } from '@holdfast/kit/app-error';
 import { FEED_ACCOUNT_PREFIX } from '@holdfast/kit/names';
-import { type Feed, FEED_KINDS, type FeedReport, feedStateSchema } from './port.ts';
+import { type Feed, FEED_KINDS, type FeedReport, type FeedState, feedStateSchema } from './port.ts';
 
 export const MAX_FEEDS = 20;
+/** The engine replaces a host such as `${HOME}` by a value of its environment. */
+const HOST = /^(?:[\w.-]+|\[[0-9a-f:.]+\])$/i;
 /** Longer than the engine ever waits between two reports, and than these take to come. */
 const REPORTED_WITHIN_MS = 90_000;
 
@@ -82,6 +84,8 @@ export function checkedUrl(kind: Feed['kind'], text: string): string {
   if (!schemes.includes(url.protocol)) throw invalid('url', `must begin with ${schemes.join('// or ')}//`);
   if (url.protocol === 'tcp:' && (url.port === '' || url.hostname === ''))
     throw invalid('url', 'needs a host and a port');
+  if (!HOST.test(url.hostname))
+    throw invalid('url', `must name a host by its name or IP address; ${url.hostname.slice(0, 60)} is neither`);
   if (url.username !== '' || url.password !== '')
     throw invalid('url', 'must hold no username or password; use the header');
   return url.href;
@@ -123,7 +127,7 @@ export function publicUrl(text: string): string {
 
 export function toFeedView(feed: Feed, report: FeedReport | undefined, now: Date): FeedView {
   const { header: secret, url, ...shown } = feed;
-  const state = (feed.active ? report?.feeds[feed.name] : undefined) ?? null;
+  const state = (feed.active ? stateOf(feed, report) : undefined) ?? null;
   return {
     ...shown,
     url: publicUrl(url),
@@ -134,19 +138,22 @@ export function toFeedView(feed: Feed, report: FeedReport | undefined, now: Date
   };
 }
 
-function problemOf(
-  { name, megabytes_per_day: budget }: Feed,
-  { report, now }: { report: FeedReport | undefined; now: Date },
-): string | null {
+function stateOf({ name }: Feed, report: FeedReport | undefined): FeedState | undefined {
+  return report !== undefined && Object.hasOwn(report.feeds, name) ? report.feeds[name] : undefined;
+}
+
+function problemOf(feed: Feed, { report, now }: { report: FeedReport | undefined; now: Date }): string | null {
   if (report === undefined || now.getTime() - Date.parse(report.at) > REPORTED_WITHIN_MS)
     return 'The flow engine does not report. Start it: docker compose up -d flows, or embedded with --flows.';
-  const state = report.feeds[name];
+  const state = stateOf(feed, report);
   if (state === undefined) return 'The flow engine does not run it yet. This takes up to 15 seconds.';
   if (state.error !== null) return `The source failed: ${state.error}.`;
   if (!state.connected)
     return 'Not connected to the core yet. Check its service account and the log of the flow engine.';
+  if (state.read_at === null && feed.url.startsWith('tcp:'))
+    return 'The source has sent nothing yet. Check its address.';
   const isSpent = state.refused_today > 0 && state.day === now.toISOString().slice(0, 10);
   return isSpent
-    ? `${state.refused_today} events did not fit into the disk budget of ${budget} MB. The next day begins at 00:00 UTC.`
+    ? `${state.refused_today} events did not fit into the disk budget of ${feed.megabytes_per_day} MB. The next day begins at 00:00 UTC.`
     : null;
 }

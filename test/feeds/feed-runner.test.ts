@@ -221,4 +221,14 @@ describe('the file of feeds', () => {
     writeFileSync(join(directory, 'feeds/feeds.json'), '{"feeds":[{}]}');
     await expect(files.list()).rejects.toThrow(/feeds\.json is damaged/);
   });
+
+  it.each(['{', '{"at":"yesterday"}'])('has no report beside it while that is %s', async (text) => {
+    const report = join(directory, 'feeds/report.json');
+    mkdirSync(join(directory, 'feeds'));
+    writeFileSync(report, text);
+    expect(await new FeedFiles(directory).report()).toBeUndefined();
+    rmSync(report);
+    mkdirSync(report);
+    await expect(new FeedFiles(directory).report()).rejects.toThrow(/report\.json/);
+  });
 });

@@ -56,6 +56,7 @@ describe('PUT /api/feeds/{name}', () => {
     ['url', 'tcp://192.0.2.9:8087'],
     ['url', 'http://ann:word@192.0.2.9/'],
     ['url', 'nonsense'],
+    ['url', 'http://${HOME}/'],
     ['group', 'Missing'],
     ['group', 'core_ROLE_ADMIN'],
     ['interval_s', 1],
@@ -67,6 +68,13 @@ describe('PUT /api/feeds/{name}', () => {
     const [status, problem] = await set({ [field]: value });
     expect([status, JSON.stringify(problem['errors'])]).toEqual([422, expect.stringContaining(`"path":"${field}`)]);
     expect(world.deps.feeds.stored).toEqual([]);
+  });
+
+  it.each(['${PGPASSWORD}', '$(PGPASSWORD)'])('refuses the host %s, which the engine would replace', async (host) => {
+    const [status, problem] = await set({ kind: 'cot', url: `tcp://${host}:80` });
+    expect([status, JSON.stringify(problem)]).toEqual([422, expect.stringContaining(`${host} is neither`)]);
+    for (const good of ['radio_1.example.org', '192.0.2.9', '[2001:db8::1]'])
+      expect((await set({ kind: 'cot', url: `tcp://${good}:80` }))[0]).toBe(200);
   });
 
   it('refuses a group that is only read, a mapping that is missing, and an odd name', async () => {
@@ -196,6 +204,13 @@ describe('GET /api/feeds', () => {
     expect(await problem()).toBe('The source failed: the source answers 503.');
     report({ connected: false });
     expect(await problem()).toMatch(/^Not connected to the core/);
+    const [stored] = world.deps.feeds.stored;
+    if (stored !== undefined) world.deps.feeds.stored = [{ ...stored, kind: 'cot', url: 'tcp://192.0.2.9:8087' }];
+    report({});
+    expect(await problem()).toBe('The source has sent nothing yet. Check its address.');
+    report({ read_at: world.around.now.toISOString() });
+    expect(await problem()).toBeNull();
+    if (stored !== undefined) world.deps.feeds.stored = [stored];
     report({ refused_today: 4 });
     expect(await problem()).toMatch(/^4 events did not fit into the disk budget of 5 MB/);
     world.deps.feeds.reported = { at: world.around.now.toISOString(), feeds: {} };
@@ -203,5 +218,12 @@ describe('GET /api/feeds', () => {
     report({});
     world.around.now = new Date(world.around.now.getTime() + 91_000);
     expect(await problem()).toMatch(/does not report/);
+  });
+
+  it('has no state of a feed whose name every object has', async () => {
+    await set({}, 'constructor');
+    await ask('POST', '/api/feeds/constructor/on');
+    world.deps.feeds.reported = { at: world.around.now.toISOString(), feeds: {} };
+    expect(await problem()).toMatch(/does not run it yet/);
   });
 });
