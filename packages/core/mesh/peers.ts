@@ -9,6 +9,7 @@ import type { Presence } from '../model/stream.ts';
 import type { Client } from '../stream/client.ts';
 import type { RemoteClient } from '../stream/other-nodes.ts';
 import type { Bus } from './bus.ts';
+import { decodeMessage, MAX_MESSAGE_BYTES, Parts, splitMessage } from './messages.ts';
 import { cardOf, cardSchema, type RemoteClients } from './remote-clients.ts';
 import { subjects } from './subjects.ts';
 
@@ -49,6 +50,7 @@ interface Peer {
   heardMs: number;
 }
 
+const JSON_START = 0x7b;
 const BEAT_MS = 1_000;
 const SILENT_MS = 5_000;
 const COMPLETE_WITHIN_MS = 3_000;
@@ -63,6 +65,8 @@ export class Peers {
   readonly #expected = new Set<string>();
   readonly #known = new Set<string>();
   readonly #changed = new Map<number, Client>();
+  /** Of each node: what came of a large message. */
+  readonly #parts = new Map<string, Parts>();
   #left: number[] = [];
   #revision = 0;
   #beats = 0;
@@ -161,19 +165,29 @@ export class Peers {
 
   #say<K extends Message['kind']>(kind: K, body: Body<K>, subject: string = subjects.clients): void {
     const { bus, node } = this.#options;
-    bus.publish(
-      subject,
-      Buffer.from(JSON.stringify({ kind, node, run: this.#run, revision: this.#revision, ...body })),
-    );
+    const message = Buffer.from(JSON.stringify({ kind, node, run: this.#run, revision: this.#revision, ...body }));
+    if (message.length <= MAX_MESSAGE_BYTES) bus.publish(subject, message);
+    else for (const part of splitMessage(node, 0, message)) bus.publish(subject, part);
   }
 
   #take(bytes: Buffer): void {
     try {
-      const message = messageSchema.parse(JSON.parse(bytes.toString('utf8')));
+      const whole = bytes[0] === JSON_START ? bytes : this.#join(bytes);
+      if (whole === undefined) return;
+      const message = messageSchema.parse(JSON.parse(whole.toString('utf8')));
       if (message.node !== this.#options.node) this.#follow(message);
     } catch (error) {
       this.#options.log.error('mesh.message_unreadable', { error: messageOf(error), bytes: bytes.length });
     }
+  }
+
+  /** The whole message with its last part. */
+  #join(bytes: Buffer): Buffer | undefined {
+    const part = decodeMessage(bytes);
+    if (!('index' in part)) throw new RangeError('events are not for the list of clients');
+    const parts = this.#parts.get(part.node) ?? new Parts();
+    this.#parts.set(part.node, parts);
+    return parts.take(part);
   }
 
   #follow(message: Message): void {

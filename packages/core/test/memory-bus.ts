@@ -7,6 +7,9 @@ interface Subscription {
   take: (payload: Buffer) => void;
 }
 
+/** As much as NATS takes. */
+const MAX_BYTES = 1024 * 1024;
+
 export class MemoryHub {
   readonly members = new Set<MemoryBus>();
   published = 0;
@@ -33,6 +36,7 @@ export class MemoryBus implements Bus {
 
   publish(subject: string, payload: Uint8Array): void {
     if (!this.isUp) return;
+    if (payload.length > MAX_BYTES) throw new Error(`a message of ${payload.length} bytes is too large`);
     this.#hub.published++;
     const copy = Buffer.from(payload);
     for (const other of this.#hub.members) if (other !== this && other.isUp) other.#arrive(subject, copy);

@@ -213,6 +213,26 @@ describe('clients of other nodes', () => {
     expect([ada.names(), ben.names()]).toEqual([[], []]);
   });
 
+  it('show up also when their list is larger than a message of the bus', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops', ...Array.from({ length: 2_000 }, (_, n) => `Group ${'x'.repeat(200)} ${n}`)]);
+    people.set('ben', ['Ops']);
+    const ada = await a.report('ada');
+    a.bus.turn(false);
+    a.bus.turn(true);
+    await settled();
+    expect(b.stream.list().map(({ username }) => username)).toEqual(['ada']);
+    const ben = await b.report('ben');
+    await ben.say(cot('m1', 'b-m-p-s-m'));
+    expect(ada.names().at(-1)).toBe('b-m-p-s-m m1');
+    expect([...a.meshLog.events, ...b.meshLog.events].map(({ event }) => event)).not.toContain(
+      'mesh.message_unreadable',
+    );
+  });
+
   it('are said to have left, unless they came back on another node', async () => {
     const {
       people,
