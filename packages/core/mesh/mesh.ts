@@ -40,7 +40,8 @@ export interface MeshOptions {
   steadyMs: () => number;
 }
 
-const NUMBERS_PER_NODE = 1_000_000_000;
+/** More than the milliseconds since 1970: no number comes back after a restart. */
+const NUMBERS_PER_NODE = 2 ** 44;
 const questionSchema = z.object({ node: z.string(), places: z.array(z.int()) });
 const SUBSCRIPTION = /^tls:(\d+)$/;
 
@@ -79,7 +80,8 @@ export class Mesh implements OtherNodes {
   }
 
   get firstNumber(): number {
-    return this.#options.index * NUMBERS_PER_NODE;
+    const { index, now } = this.#options;
+    return index * NUMBERS_PER_NODE + now().getTime();
   }
 
   /** Begins to talk with the other nodes, for these clients. */
@@ -141,7 +143,9 @@ export class Mesh implements OtherNodes {
     this.peers.changed(client);
   }
 
+  /** After what it has sent: its last position comes before the notice that it is gone. */
   left(client: Client): void {
+    this.#sender.publishOpen();
     this.peers.left(client);
   }
 

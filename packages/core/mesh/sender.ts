@@ -83,6 +83,11 @@ export class Sender {
   flush(): void {
     this.#scheduled = false;
     this.onTurn();
+    this.publishOpen();
+  }
+
+  /** The events so far. */
+  publishOpen(): void {
     for (const each of this.#open.values()) this.#publish(each);
     this.#open.clear();
   }

@@ -106,8 +106,7 @@ export class Thinning {
     const { event, from, delivery, explicit } = report;
     const window = this.#bySender.get(from)?.get(event.uid);
     const isLong = delivery.maxXmlBytes > MAX_REPORT_BYTES || event.uid.length > MAX_UID_CHARACTERS;
-    if (explicit) return { now: receivers, isHeld: false };
-    if (this.seconds === 0 || isLong || !isReport(event, from)) {
+    if (explicit || this.seconds === 0 || isLong || !isReport(event, from)) {
       this.#overtake(event, from, window);
       return { now: receivers, isHeld: false };
     }
@@ -126,9 +125,13 @@ export class Thinning {
     return { now: arrived, isHeld: true };
   }
 
-  /** It has left: what is held of it is nobody's news. */
+  /** It is leaving: its last position tells where to search for it. */
   forget(client: Client): void {
-    for (const window of this.#bySender.get(client)?.values() ?? []) this.#remove(window);
+    for (const window of [...(this.#bySender.get(client)?.values() ?? [])]) {
+      const { held, uid } = window;
+      this.#remove(window);
+      if (held !== undefined) this.#options.send(held.event, held.place, client, client.shown?.uid === uid);
+    }
   }
 
   /** Delivers what is due. */
@@ -152,9 +155,9 @@ export class Thinning {
     }
   }
 
+  /** Drops what is held: when the server stops, nobody is told. */
   close(): void {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
+    for (const window of this.#windows) this.#remove(window);
   }
 
   /** It passes at once, or takes the uid away: an older report must not come after it. */
@@ -203,7 +206,9 @@ export class Thinning {
     const own = this.#bySender.get(window.from);
     own?.delete(window.uid);
     if (own?.size === 0) this.#bySender.delete(window.from);
-    if (this.#windows.size === 0) this.close();
+    if (this.#windows.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 }
 

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import type { ThinningRow } from '@holdfast/kit/core-wire';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { Mesh } from '../mesh/mesh.ts';
 import type { Presence } from '../model/stream.ts';
@@ -13,7 +14,7 @@ afterEach(async () => {
 });
 
 /** Nodes with the same people and groups. */
-function cluster(count = 2) {
+function cluster(count = 2, thinning: ThinningRow[] = []) {
   const hub = new MemoryHub();
   const places = new Map<string, number>();
   const people = new Map<string, string[] | 'closed'>();
@@ -34,7 +35,7 @@ function cluster(count = 2) {
       steadyMs: () => clock.ms,
     });
     meshes.push(mesh);
-    const world = cotWorld({}, { others: mesh, places, people });
+    const world = cotWorld({}, { others: mesh, places, people, thinning });
     if (world.stream.relay === undefined) throw new Error('a node of a cluster has a relay');
     mesh.start(world.stream.relay);
     return Object.assign(world, { mesh, bus, meshLog: log });
@@ -249,6 +250,36 @@ describe('clients of other nodes', () => {
     expect(ben.names().filter((name) => name.startsWith('t-x-d-d'))).toHaveLength(1);
     expect(b.presence.filter(({ what, who }) => what === 'went' && who.username === 'ada')).toHaveLength(1);
     expect(a.presence.filter(({ what }) => what === 'went')).toEqual([]);
+  });
+
+  it('have other numbers after each start of their node', () => {
+    const hub = new MemoryHub();
+    const firstNumber = (index: number, at: string): number => {
+      const { bus, log, now } = { bus: hub.bus(), log: memoryLog(), now: () => new Date(at) };
+      const { redeliver } = framings(1024);
+      const rest = { stampAt: stamps('node1'), wentWithNode: () => undefined, steadyMs: () => 0, redeliver, log, now };
+      const mesh = new Mesh({ node: 'core', index, bus, ...rest });
+      meshes.push(mesh);
+      return mesh.firstNumber;
+    };
+    const [before, after] = [firstNumber(1, '2026-11-22T05:30:00Z'), firstNumber(1, '2026-11-22T05:30:10Z')];
+    expect(after).toBeGreaterThan(before);
+    expect(firstNumber(0, '2126-11-22T05:30:00Z')).toBeLessThan(before);
+    expect(Number.isSafeInteger(firstNumber(500, '2026-11-22T05:30:00Z'))).toBe(true);
+  });
+
+  it('show the last position of whoever leaves before the notice', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster(2, [{ clients: 1, seconds: 10 }]);
+    people.set('ada', ['Ops']).set('ben', ['Ops']);
+    const [ada, ben] = [await a.report('ada'), await b.report('ben')];
+    ben.forget();
+    await ada.say(sa('uid-ada', 'ADA', { type: 'a-f-G-E' }));
+    expect(ben.names()).toEqual([]);
+    await ada.leave();
+    expect(ben.names()).toEqual(['a-f-G-E uid-ada', expect.stringMatching(/^t-x-d-d /)]);
   });
 
   it('are in the list of every node, with their node, and can be disconnected from there', async () => {

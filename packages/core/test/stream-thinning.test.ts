@@ -81,8 +81,10 @@ describe('position reports of a crowd', () => {
     const urgent = sa('uid-ada', 'ADA', { detail: '<emergency/><remarks>urgent</remarks>' });
     await ada.say(at('first'), at('old'), urgent);
     await ada.say(feed('plane', 'flies'), feed('plane', 'on'), cot('x', 't-x-d-d', '<link uid="plane"/>'));
+    const toAll = `${marti('callsign="All Streaming"')}<remarks>to all</remarks>`;
+    await ada.say(at('next'), at('old'), sa('uid-ada', 'ADA', { detail: toAll }));
     await pass(11_000);
-    expect(remarks(bob)).toEqual(['first', 'urgent', 'flies', undefined]);
+    expect(remarks(bob)).toEqual(['first', 'urgent', 'flies', undefined, 'next', 'to all']);
   });
 
   it('reach a client that has just arrived, the next one too', async () => {
@@ -97,13 +99,22 @@ describe('position reports of a crowd', () => {
     expect(remarks(bob)).toEqual(['first', 'before']);
   });
 
-  it('are dropped when their sender disconnects, which the others hear at once', async () => {
-    await ada.say(at('first'), at('second'));
+  it('are delivered before the notice that their sender has disconnected', async () => {
+    await ada.say(at('first'), at('second'), at('last'));
     await ada.leave();
-    expect(bob.names()).toEqual(['a-f-G-U-C uid-ada', expect.stringMatching(/^t-x-d-d /)]);
+    expect(remarks(bob)).toEqual(['first', 'last', undefined]);
+    expect(bob.names().at(-1)).toMatch(/^t-x-d-d /);
     expect(world.stream.counts().thinning).toMatchObject({ held: 0 });
     await pass(11_000);
-    expect(bob.names()).toHaveLength(2);
+    expect(bob.names()).toHaveLength(3);
+  });
+
+  it('are dropped when the server stops', async () => {
+    await ada.say(at('first'), at('second'));
+    await world.stream.close();
+    await settled();
+    expect(remarks(bob)).toEqual(['first']);
+    expect(world.stream.counts().thinning).toMatchObject({ held: 0 });
   });
 
   it('respect the filter of a receiver also when they were held', async () => {
