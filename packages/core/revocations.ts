@@ -69,15 +69,16 @@ export class KeptRevocations implements Revocations {
   }
 
   /**
-   * Takes in what another node has revoked. Rejects with an AppError when the database is away; a
-   * list that can't be written is retried by `look`.
+   * Takes in what another node has revoked. That node writes the list; two that do so at once would
+   * spoil each other's file. Rejects with an AppError when the database is away.
    */
   async reread(): Promise<void> {
-    try {
-      if ((await this.#options.tableMark()) !== this.#markSeen) await this.refresh();
-    } catch (error) {
-      if (!(error instanceof ListUnwritten)) throw error;
-    }
+    if ((await this.#options.tableMark()) === this.#markSeen) return;
+    await this.#inTurn(async () => {
+      const isUnwritten = this.#unwritten;
+      this.#enforce(await this.#takeInTable());
+      this.#unwritten = isUnwritten;
+    });
   }
 
   listTimes(): RevocationListTimes | undefined {

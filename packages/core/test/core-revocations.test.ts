@@ -170,6 +170,20 @@ describe('the list', () => {
     expect([list.written, happened]).toEqual([[ada.serial], ['contexts', 'ended ada', 'list']]);
   });
 
+  it('is left to the node that has revoked somebody, whom this one refuses at once', async () => {
+    const { revocations, rows, list, happened, clock } = await world();
+    await revocations.refresh();
+    happened.splice(0);
+    rows.ada.revocationDate = new Date(0);
+    await revocations.reread();
+    await revocations.look();
+    expect([happened, revocations.isRevoked(ada.serial)]).toEqual([['contexts', 'ended ada'], true]);
+    expect(revocations.listTimes()).toBeDefined();
+    clock.at += DAY_MS;
+    await revocations.look();
+    expect(list.written).toEqual([ada.serial]);
+  });
+
   it('is written anew when a day has passed, and after a clock that was set back', async () => {
     const { revocations, clock, happened } = await world();
     await revocations.refresh();
