@@ -127,7 +127,7 @@ export class Thinning {
 
   /** It is leaving: its last position tells where to search for it. */
   forget(client: Client): void {
-    for (const window of [...(this.#bySender.get(client)?.values() ?? [])]) {
+    for (const window of this.#bySender.get(client)?.values() ?? []) {
       const { held, uid } = window;
       this.#remove(window);
       if (held !== undefined) this.#options.send(held.event, held.place, client, client.shown?.uid === uid);
