@@ -9,7 +9,7 @@ import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { certificateSchema, certsError } from '../shared/http/schemas/certificates.ts';
 import { groupNames, userId } from '../shared/http/schemas/people.ts';
 import { actingIn } from '../shared/http/sign-in.ts';
-import { createServiceAccount } from '../shared/people/service-accounts/create.ts';
+import { addServiceAccount } from '../shared/people/service-accounts/create.ts';
 import {
   deleteServiceAccount,
   listServiceAccounts,
@@ -66,10 +66,9 @@ const createRoute = apiRoute(
     summary: 'Creates a service account with its certificate; restores a deleted one with a new certificate',
     tags,
     request: bodyOf({
-      name: z
-        .string()
-        .max(1000)
-        .openapi({ description: 'With or without the prefix svc_; followed by 1 to 60 letters, digits and . _ -' }),
+      name: z.string().max(1000).openapi({
+        description: 'With or without the prefix svc_; followed by 1 to 60 letters, digits and . _ -; not svc_feed_',
+      }),
       kind: z.enum(SERVICE_KINDS),
       groups: groupNames.optional(),
     }),
@@ -112,7 +111,7 @@ export function serviceAccountsFunction(app: App, deps: Deps): void {
   });
   app.openapi(createRoute, async function makeAccount(c) {
     const acting = actingIn(c, deps);
-    const { p12, ...account } = await createServiceAccount(acting, c.req.valid('json'));
+    const { p12, ...account } = await addServiceAccount(acting, c.req.valid('json'));
     c.header('Cache-Control', 'no-store');
     return c.json({ ...account, ...(p12 === undefined ? {} : { p12_base64: p12 }) }, 201);
   });

@@ -30,6 +30,8 @@ export const CANARY_ACCOUNT = 'svc_canary';
 export const FLOWS_ACCOUNT = 'svc_nodered';
 /** Of each feed that is on, before its name. The flow engine gets its certificate. */
 export const FEED_ACCOUNT_PREFIX = 'svc_feed_';
+/** The attribute of an account that was made for a feed: true. */
+export const FEED_ACCOUNT = 'holdfast_feed';
 
 /** The channel of the probe and the canary, who are alone in it: never listed. */
 export const PROBE_GROUP = 'core_holdfast_probe';

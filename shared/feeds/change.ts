@@ -2,7 +2,7 @@
 // account with a certificate; one that is off has none.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
-import { nameKey } from '@holdfast/kit/names';
+import { FEED_ACCOUNT, nameKey } from '@holdfast/kit/names';
 import { audited } from '../audit/audited.ts';
 import { ensureGroup } from '../identity/bootstrap.ts';
 import { channelsNamed } from '../people/channel-membership.ts';
@@ -69,14 +69,20 @@ async function channelFor(deps: FeedContext['deps'], group: string): Promise<str
 /** Makes its account and gives it to the flow engine. One that is on stays so. */
 export async function switchFeedOn(context: FeedContext, name: string): Promise<FeedView> {
   const { deps, actor } = context;
-  const { active, group } = await feedNamed(deps, name);
+  const feed = await feedNamed(deps, name);
+  const { active, group } = feed;
   if (active) return viewOf(deps, name);
   await audited(deps, { actor, action: 'feed.on', target: name, detail: { group } }, async () => {
     await channelFor(deps, group);
     // One that was left behind when switching on or off broke off.
-    await endAccount(context, name);
+    await endAccount(context, feed);
     const { name: writing } = await ensureGroup(deps.identity, writingGroup(group));
-    await createServiceAccount(keepingKeys(context), { name: accountOf(name), kind: 'data', groups: [writing] });
+    await createServiceAccount(keepingKeys(context), {
+      name: accountOf(name),
+      kind: 'data',
+      groups: [writing],
+      attributes: { [FEED_ACCOUNT]: true },
+    });
     await setActive(deps, name, true);
   });
   return viewOf(deps, name);
@@ -88,11 +94,12 @@ export async function switchFeedOn(context: FeedContext, name: string): Promise<
  */
 export async function switchFeedOff(context: FeedContext, name: string): Promise<FeedView> {
   const { deps, actor } = context;
-  const { group } = await feedNamed(deps, name);
+  const feed = await feedNamed(deps, name);
   await audited(deps, { actor, action: 'feed.off', target: name }, async () => {
     await setActive(deps, name, false);
-    await endAccount(context, name);
-    await removeIfEmpty(deps, writingGroup(group), group);
+    const left = await endAccount(context, feed);
+    const group = writingGroup(feed.group);
+    if (left.some((each) => nameKey(each) === nameKey(group))) await removeIfEmpty(deps, group, feed.group);
   });
   return viewOf(deps, name);
 }
@@ -111,12 +118,14 @@ function keepingKeys(context: FeedContext): FeedContext {
   return { ...context, deps: { ...deps, settings: { ...deps.settings, KEEP_CLIENT_KEYS: true } } };
 }
 
-async function endAccount(context: FeedContext, name: string): Promise<void> {
+/** Names the groups that it was in. An account of that name that no feed made stays as it is. */
+async function endAccount(context: FeedContext, { name, active }: Feed): Promise<string[]> {
   const { identity } = context.deps;
   const account = await identity.accounts.named(accountOf(name));
-  if (account?.kind !== 'service') return;
+  if (account?.kind !== 'service' || !(active || account.attributes[FEED_ACCOUNT] === true)) return [];
   if (account.isActive) await deleteServiceAccount(context, { id: account.id });
   for (const { id } of account.groups) await identity.groups.removeMember(id, account.id);
+  return account.groups.map((group) => group.name);
 }
 
 /** The group that was made for feeds, when no other member needs it. */

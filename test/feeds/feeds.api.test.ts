@@ -165,6 +165,44 @@ describe('a feed that is switched on', () => {
     expect(world.deps.feeds.stored[0]?.active).toBe(false);
   });
 
+  it('takes no account that was made before, and leaves it as it is', async () => {
+    await set();
+    await world.account({ username: 'svc_feed_planes', kind: 'service', groups: ['core_Blue_WRITE'] });
+    const before = await world.named('svc_feed_planes');
+    expect((await ask('POST', '/api/feeds/planes/on'))[0]).toBe(409);
+    expect((await keepServiceCertificates(world.deps)).made).toEqual([]);
+    expect((await ask('POST', '/api/feeds/planes/off'))[0]).toBe(200);
+    expect((await ask('DELETE', '/api/feeds/planes'))[0]).toBe(204);
+    expect(await world.named('svc_feed_planes')).toEqual(before);
+    expect(before.isActive).toBe(true);
+  });
+
+  it('leaves an empty group in which its account was not', async () => {
+    await world.deps.identity.groups.create('core_Blue_WRITE');
+    await set();
+    await ask('POST', '/api/feeds/planes/off');
+    await ask('DELETE', '/api/feeds/planes');
+    expect(await groupNames()).toContain('core_Blue_WRITE');
+  });
+
+  it('ends also an account from before accounts said that they are of a feed', async () => {
+    await set();
+    await ask('POST', '/api/feeds/planes/on');
+    const { id } = await world.named('svc_feed_planes');
+    await world.deps.identity.accounts.changeAttributes(id, { holdfast_feed: null });
+    await ask('POST', '/api/feeds/planes/off');
+    expect((await world.named('svc_feed_planes')).isActive).toBe(false);
+  });
+
+  it('leaves the certificates of others alone when feeds can not be read, and says so', async () => {
+    await world.account({ username: 'svc_nodered', kind: 'service' });
+    world.deps.feeds.list = async () => {
+      throw new Error('feeds.json is damaged');
+    };
+    await expect(keepServiceCertificates(world.deps)).rejects.toThrow('feeds.json is damaged');
+    expect(await world.deps.certificateStore.made(['svc_nodered'])).toHaveLength(1);
+  });
+
   it('is deleted with its account', async () => {
     await set();
     await ask('POST', '/api/feeds/planes/on');
@@ -172,6 +210,15 @@ describe('a feed that is switched on', () => {
     expect([world.deps.feeds.stored, (await world.named('svc_feed_planes')).isActive]).toEqual([[], false]);
     expect((await ask('DELETE', '/api/feeds/planes'))[0]).toBe(404);
     expect((await ask('POST', '/api/feeds/planes/on'))[0]).toBe(404);
+  });
+});
+
+describe('POST /api/service-accounts', () => {
+  it.each(['feed_planes', 'svc_feed_planes', 'SVC_Feed_x'])('is 422 for %s, which is kept for feeds', async (name) => {
+    const [status, problem] = await ask('POST', '/api/service-accounts', { name, kind: 'data' });
+    const message = expect.stringMatching(/^svc_feed_\w+ begins with svc_feed_, .*choose another name/i) as string;
+    expect([status, problem['errors']]).toEqual([422, [{ path: 'name', message }]]);
+    expect(world.deps.theCore.certificates).toEqual([]);
   });
 });
 

@@ -81,6 +81,13 @@ describe('the feeds on the page of the plugins', () => {
     expect((await post('/plugins/feeds', FORM)).status).toBe(403);
   });
 
+  it('keep the names of their accounts from the page of the service accounts', async () => {
+    const { post, deps } = await at();
+    const answer = await post('/service-accounts', { name: 'feed_planes', kind: 'data' });
+    expect([answer.status, await answer.text()]).toEqual([422, expect.stringContaining('which is kept for feeds')]);
+    expect(await deps.identity.accounts.named('svc_feed_planes')).toBeUndefined();
+  });
+
   it('shows what the engine reports', async () => {
     const { page, deps } = await at();
     deps.feeds.stored = [FEED];

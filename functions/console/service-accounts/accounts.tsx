@@ -9,7 +9,7 @@ import { goTo } from '../../../shared/http/page.tsx';
 import { groupNames } from '../../../shared/http/schemas/people.ts';
 import { actingIn } from '../../../shared/http/sign-in.ts';
 import { channelNames } from '../../../shared/people/groups.ts';
-import { type CreatedServiceAccount, createServiceAccount } from '../../../shared/people/service-accounts/create.ts';
+import { addServiceAccount, type CreatedServiceAccount } from '../../../shared/people/service-accounts/create.ts';
 import { listServiceAccounts } from '../../../shared/people/service-accounts/service-accounts.ts';
 import { type Attempt, attempt, faultOf, type Form, formOf, parsed } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
@@ -104,7 +104,7 @@ export function serviceAccountsPage(app: App, deps: Deps): void {
   pages.post(PATH, { access: 'admin', ...DEMAND }, async function create(c) {
     const form = await formOf(c);
     const input = { name: form.text('name'), kind: form.text('kind'), groups: form.all('groups') };
-    const result = await attempt(() => createServiceAccount(actingIn(c, deps), parsed(wantedSchema, input)));
+    const result = await attempt(() => addServiceAccount(actingIn(c, deps), parsed(wantedSchema, input)));
     const { refused } = result;
     if (refused !== undefined) return showAccounts(c, deps, { form, refused });
     const { id, p12, admin_right: right } = result.done;

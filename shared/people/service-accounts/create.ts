@@ -2,7 +2,16 @@
 // was deleted is brought back under its name, with a new certificate.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
-import { KIND, kindOf, nameKey, readServiceName, type ServiceKind } from '@holdfast/kit/names';
+import type { Attributes } from '@holdfast/kit/json';
+import {
+  FEED_ACCOUNT,
+  FEED_ACCOUNT_PREFIX,
+  KIND,
+  kindOf,
+  nameKey,
+  readServiceName,
+  type ServiceKind,
+} from '@holdfast/kit/names';
 import { audited, type DeferrableProgress, mayBeDone, type Progress } from '../../audit/audited.ts';
 import type { KeptKey } from '../../core/devices/port.ts';
 import { mustBeAllowed, mustBeAllowedKind } from '../../devices/accounts.ts';
@@ -29,6 +38,8 @@ export interface NewServiceAccount {
   kind: ServiceKind;
   /** With or without the prefix. */
   groups?: readonly string[] | undefined;
+  /** What else the account says of itself. */
+  attributes?: Attributes;
 }
 
 /**
@@ -52,9 +63,24 @@ interface Wanted {
   username: string;
   kind: ServiceKind;
   channels: readonly GroupName[];
+  attributes: Attributes;
   former: Account | undefined;
   /** The key stays here for later downloads. */
   keep: boolean;
+}
+
+/** As `createServiceAccount`, for people: `invalid` also for the name of an account of a feed. */
+export async function addServiceAccount(
+  context: ServiceAccountContext,
+  wanted: NewServiceAccount,
+): Promise<CreatedServiceAccount> {
+  const read = readServiceName(wanted.name);
+  if ('username' in read && nameKey(read.username).startsWith(FEED_ACCOUNT_PREFIX))
+    throw invalid(
+      'name',
+      `${read.username} begins with ${FEED_ACCOUNT_PREFIX}, which is kept for feeds; choose another name, or add a feed (PUT /api/feeds/{name})`,
+    );
+  return createServiceAccount(context, wanted);
 }
 
 /**
@@ -63,7 +89,7 @@ interface Wanted {
  */
 export async function createServiceAccount(
   context: ServiceAccountContext,
-  { name, kind, groups = [] }: NewServiceAccount,
+  { name, kind, groups = [], attributes = {} }: NewServiceAccount,
 ): Promise<CreatedServiceAccount> {
   const { deps, actor } = context;
   mustBeAllowedKind(context, kind);
@@ -79,7 +105,7 @@ export async function createServiceAccount(
     const keep = deps.settings.KEEP_CLIENT_KEYS;
     const detail = { kind, groups: channels.map((group) => group.name), keep, former: former?.id ?? null };
     return audited(deps, { actor, action: 'service_account.create', target: username, detail }, (progress) =>
-      create(deps, { username, kind, channels, former, keep }, progress),
+      create(deps, { username, kind, channels, attributes, former, keep }, progress),
     );
   });
 }
@@ -130,13 +156,17 @@ async function create(
   }
 }
 
-async function newAccount(deps: ServiceAccountDeps, { username, kind }: Wanted, progress: Progress): Promise<Account> {
+async function newAccount(
+  deps: ServiceAccountDeps,
+  { username, kind, attributes }: Wanted,
+  progress: Progress,
+): Promise<Account> {
   try {
     return await deps.identity.accounts.create({
       username,
       name: username,
       kind: 'service',
-      attributes: { [KIND]: kind },
+      attributes: { ...attributes, [KIND]: kind },
     });
   } catch (error) {
     if (mayBeDone(error)) progress.begun(TAKEN_BACK);
@@ -148,10 +178,12 @@ async function newAccount(deps: ServiceAccountDeps, { username, kind }: Wanted, 
 async function prepared(
   deps: ServiceAccountDeps,
   account: Account,
-  { kind, channels, former }: Wanted,
+  { kind, channels, attributes, former }: Wanted,
 ): Promise<Account> {
   const { accounts } = deps.identity;
-  if (former !== undefined) await accounts.changeAttributes(account.id, { [KIND]: kind, [EXPIRES]: null });
+  // Unless it is brought back for a feed, it is no feed's any more.
+  const own = { [FEED_ACCOUNT]: null, ...attributes, [KIND]: kind, [EXPIRES]: null };
+  if (former !== undefined) await accounts.changeAttributes(account.id, own);
   await replaceChannels(deps, account, channels, AGAIN);
   if (former !== undefined) await accounts.change(account.id, { isActive: true });
   return (await accounts.get(account.id)) ?? account;

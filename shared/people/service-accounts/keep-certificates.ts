@@ -22,6 +22,7 @@ export interface ServiceCertificateDeps {
   coreAuthority: Pick<CoreAuthority, 'certificate'>;
   clientKeys: ClientKeys;
   certificateStore: CertificateStore;
+  feeds: { list(): Promise<{ name: string; active: boolean }[]> };
   now: () => Date;
 }
 
@@ -36,7 +37,11 @@ const MIN_MS = 31 * DAY_MS;
 export async function keepServiceCertificates(deps: ServiceCertificateDeps): Promise<{ made: string[] }> {
   const made: string[] = [];
   const failures: unknown[] = [];
-  for (const username of [...ACCOUNTS, ...(await feedAccounts(deps))]) {
+  const ofFeeds = await feedAccounts(deps).catch((error: unknown) => {
+    failures.push(error);
+    return [];
+  });
+  for (const username of [...ACCOUNTS, ...ofFeeds]) {
     try {
       if (await keepOne(deps, username)) made.push(username);
     } catch (error) {
@@ -47,11 +52,9 @@ export async function keepServiceCertificates(deps: ServiceCertificateDeps): Pro
   return { made };
 }
 
-/** Of the feeds that are on: there are few. */
-async function feedAccounts({ identity }: ServiceCertificateDeps): Promise<string[]> {
-  const query = { page: 1, pageSize: 200, search: FEED_ACCOUNT_PREFIX, kinds: ['service'], isActive: true } as const;
-  const { results } = await identity.accounts.list(query);
-  return results.map(({ username }) => username).filter((username) => username.startsWith(FEED_ACCOUNT_PREFIX));
+/** Of the feeds that are on. */
+async function feedAccounts({ feeds }: ServiceCertificateDeps): Promise<string[]> {
+  return (await feeds.list()).filter(({ active }) => active).map(({ name }) => FEED_ACCOUNT_PREFIX + name);
 }
 
 /** One that is not there yet, or is deactivated, is the start's matter. */
