@@ -2,6 +2,7 @@
 // they receive of each other.
 
 import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import { connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
 import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
 import { type Center, eventOf, eventReader, type Kind, removalOf } from './events.ts';
@@ -70,17 +71,17 @@ export class Crowd {
     const begun = performance.now();
     while (this.#sockets.length < clients && !signal.aborted) {
       const dueMs = (this.#sockets.length / clients) * rampMs - (performance.now() - begun);
-      if (dueMs > 0) await pause(dueMs);
-      await this.#connectOne();
+      if (dueMs > 0) await delay(dueMs, undefined, { signal }).catch(() => undefined);
+      if (!signal.aborted) await this.#connectOne();
     }
-    await pause(CALM_MS);
+    await delay(CALM_MS);
   }
 
   /** Sends for so long; `signal` ends it early. */
   async work(forMs: number, signal: AbortSignal): Promise<void> {
     const { clients, everyMs } = this.#options;
     const begun = performance.now();
-    for (let turn = 0; performance.now() - begun < forMs && !signal.aborted; await pause(TICK_MS)) {
+    for (let turn = 0; performance.now() - begun < forMs && !signal.aborted; await delay(TICK_MS)) {
       const due = ((performance.now() - begun) / everyMs) * clients;
       for (; turn < due; turn++) this.#sendTurn(turn % clients, Math.floor(turn / clients));
     }
@@ -89,7 +90,7 @@ export class Crowd {
   /** Takes every mark off the maps, then disconnects. */
   async leave(): Promise<void> {
     this.#sockets.forEach((socket, client) => socket.writable && socket.write(removalOf(client, Date.now())));
-    await pause(CALM_MS);
+    await delay(CALM_MS);
     this.#ending = true;
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -151,8 +152,4 @@ export class Crowd {
     const place = at < MAX_LATENCIES ? at : Math.floor(Math.random() * at);
     if (place < MAX_LATENCIES) this.#latencies[place] = latency;
   }
-}
-
-export function pause(ms: number): Promise<void> {
-  return new Promise((done) => setTimeout(done, ms));
 }

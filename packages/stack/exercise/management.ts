@@ -20,7 +20,9 @@ const CHANNEL = 'EXERCISE';
 const ACCOUNT = 'exercise';
 const USERNAME = `svc_${ACCOUNT}`;
 const GROUP = `core_${CHANNEL}`;
+const KIND = 'data';
 const PAGE = 200;
+const MAX_NAMES = 5;
 /** A revocation is proven before it is answered. */
 const WITHIN_MS = 60_000;
 
@@ -30,6 +32,8 @@ const members = z.object({ members: z.array(z.object({ username: z.string() })) 
 const account = z.object({
   id: z.int(),
   username: z.string(),
+  kind: z.string(),
+  groups: z.array(z.string()),
   is_active: z.boolean(),
   certificate: z.object({ file: z.string(), downloadable: z.boolean() }).nullable(),
 });
@@ -39,18 +43,50 @@ const coreHealth = z.object({
   data: z.object({ memory_used_bytes: z.number().nullish(), thinning_seconds: z.number().nullish() }),
 });
 
+type Account = z.infer<typeof account>;
+
+export interface Removal {
+  account: boolean;
+  channel: boolean;
+  /** Why the channel stays: its other members, by username. */
+  members: readonly string[];
+}
+
 export class ExerciseManagement {
   readonly #place: ManagementPlace;
+  readonly #fetch: typeof fetch;
+  #channelId: string | number | undefined;
+  #accountId: number | undefined;
 
-  constructor(place: ManagementPlace) {
+  constructor(place: ManagementPlace, request: typeof fetch = fetch) {
     this.#place = place;
+    this.#fetch = request;
   }
 
-  /** Rejects with a StackError when the channel has other members, or keys are not kept. */
+  /**
+   * Before a run: removes an exercise that was interrupted. Rejects with a StackError, and removes
+   * nothing, when the account or the channel may be of somebody else.
+   */
+  async clear(): Promise<Removal> {
+    const own = ownIn(await this.#activeAccounts());
+    const channel = await this.#channel();
+    // A channel has no attributes in the API: only the account says who made it.
+    if (channel !== undefined && own === undefined) throw unexplainedChannel(channel.members);
+    if (channel !== undefined && channel.members.length > 0) throw sharedChannel(channel.members);
+    return this.#remove(own, channel?.id);
+  }
+
+  /** On demand: removes the account, and the channel when it has no other members. */
+  async clean(): Promise<Removal> {
+    return this.#remove(ownIn(await this.#activeAccounts()), (await this.#channel())?.id);
+  }
+
+  /** Rejects with a StackError when keys are not kept. */
   async prepare(): Promise<ExerciseIdentity> {
-    await this.#ask('POST', '/api/groups', { name: CHANNEL });
-    const order = { name: ACCOUNT, kind: 'data', groups: [GROUP] };
-    const { certificate } = account.parse(await this.#ask('POST', '/api/service-accounts', order));
+    this.#channelId = named.parse(await this.#ask('POST', '/api/groups', { name: CHANNEL })).id;
+    const order = { name: ACCOUNT, kind: KIND, groups: [GROUP] };
+    const { id, certificate } = account.parse(await this.#ask('POST', '/api/service-accounts', order));
+    this.#accountId = id;
     if (certificate?.downloadable !== true)
       throw new StackError(
         `The key of ${USERNAME} can't be downloaded.`,
@@ -60,16 +96,15 @@ export class ExerciseManagement {
     return { pem: await this.#text('GET', path) };
   }
 
-  /** Removes what is there of an exercise; true when there was something. */
-  async remove(): Promise<boolean> {
-    const accounts = await this.#all('/api/service-accounts', accountPage);
-    const own = accounts.find(({ username, is_active: isActive }) => username === USERNAME && isActive);
-    const groups = groupList.parse(await this.#ask('GET', '/api/groups'));
-    const group = groups.find(({ name }) => name === GROUP);
-    if (group !== undefined) await this.#refuseOthers(group.id);
-    if (own !== undefined) await this.#ask('DELETE', `/api/service-accounts/${own.id}`);
-    if (group !== undefined) await this.#ask('DELETE', `/api/groups/${group.id}`);
-    return own !== undefined || group !== undefined;
+  /** After a run: removes only what `prepare` has made. */
+  async remove(): Promise<Removal> {
+    if (this.#channelId === undefined) return { account: false, channel: false, members: [] };
+    const accounts = await this.#activeAccounts();
+    // Without an id, the account was made but the answer was lost.
+    const own = accounts.find((each) =>
+      this.#accountId === undefined ? isOfExercise(each) : each.id === this.#accountId,
+    );
+    return this.#remove(own, this.#channelId);
   }
 
   /** Undefined where it is not reported. */
@@ -78,14 +113,32 @@ export class ExerciseManagement {
     return { memoryBytes: data.memory_used_bytes ?? undefined, thinningSeconds: data.thinning_seconds ?? 0 };
   }
 
-  async #refuseOthers(id: string | number): Promise<void> {
-    const found = members.parse(await this.#ask('GET', `/api/groups/${id}`)).members.map(({ username }) => username);
-    const others = found.filter((username) => username !== USERNAME);
-    if (others.length > 0)
-      throw new StackError(
-        `The channel ${CHANNEL} has members that are not of an exercise: ${others.slice(0, 5).join(', ')}.`,
-        'an exercise deletes this channel at its end. Remove the members from it, or give the channel another name',
-      );
+  /** The account first: its certificate must not outlive the run, whatever keeps the channel. */
+  async #remove(own: Account | undefined, channelId: string | number | undefined): Promise<Removal> {
+    if (own !== undefined) await this.#ask('DELETE', `/api/service-accounts/${own.id}`);
+    const found = await this.#channel();
+    const channel = found?.id === channelId ? found : undefined;
+    const stays = channel?.members ?? [];
+    const isRemoved = channel !== undefined && stays.length === 0;
+    if (isRemoved) await this.#ask('DELETE', `/api/groups/${channel.id}`);
+    return { account: own !== undefined, channel: isRemoved, members: stays };
+  }
+
+  async #activeAccounts(): Promise<Account[]> {
+    return (await this.#all('/api/service-accounts', accountPage)).filter((each) => each.is_active);
+  }
+
+  /** With the members that are not of an exercise, by username. */
+  async #channel(): Promise<{ id: string | number; members: string[] } | undefined> {
+    const groups = groupList.parse(await this.#ask('GET', '/api/groups'));
+    const id = groups.find(({ name }) => name === GROUP)?.id;
+    if (id === undefined) return undefined;
+    const shown = members.parse(await this.#ask('GET', `/api/groups/${id}`)).members;
+    // The channel's own list leaves hidden accounts out, and service accounts are hidden.
+    const services = (await this.#activeAccounts()).filter(({ groups: its }) => its.includes(GROUP));
+    const names = new Set([...shown, ...services].map(({ username }) => username));
+    names.delete(USERNAME);
+    return { id, members: [...names].toSorted() };
   }
 
   async #all<T>(path: string, page: z.ZodType<{ results: T[]; count: number }>): Promise<T[]> {
@@ -104,7 +157,7 @@ export class ExerciseManagement {
 
   async #text(method: string, path: string, body?: object): Promise<string> {
     const { url, authorization } = this.#place;
-    const answer = await fetch(`${url}${path}`, {
+    const answer = await this.#fetch(`${url}${path}`, {
       method,
       headers: { authorization, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -128,4 +181,40 @@ function reasonIn(text: string): string {
   } catch {
     return 'the answer is no JSON';
   }
+}
+
+function isOfExercise({ username, kind, groups }: Account): boolean {
+  return username === USERNAME && kind === KIND && groups.length === 1 && groups[0] === GROUP;
+}
+
+/** Throws a StackError for an account of this name that no exercise has made. */
+function ownIn(accounts: readonly Account[]): Account | undefined {
+  const found = accounts.find(({ username }) => username === USERNAME);
+  if (found === undefined || isOfExercise(found)) return found;
+  const groups = found.groups.length === 0 ? 'no channel' : found.groups.join(', ');
+  throw new StackError(
+    `The service account ${USERNAME} is not of an exercise: its kind is ${found.kind}, and it is in ${groups}.`,
+    `an exercise creates and deletes an account of this name. Replace yours by one of another name`,
+  );
+}
+
+function unexplainedChannel(others: readonly string[]): StackError {
+  const having = others.length === 0 ? '' : `, with the members ${listOf(others)}`;
+  return new StackError(
+    `The channel ${CHANNEL} exists without the account ${USERNAME}${having}: it may not be of an exercise.`,
+    'if an exercise left it behind, remove its members and use --clean. Otherwise replace it by one of another name',
+  );
+}
+
+function sharedChannel(others: readonly string[]): StackError {
+  return new StackError(
+    `The channel ${CHANNEL} of an interrupted exercise has other members: ${listOf(others)}.`,
+    `remove them from the channel, then try again. --clean removes only ${USERNAME} and leaves them the channel`,
+  );
+}
+
+/** At most five of them. */
+export function listOf(names: readonly string[]): string {
+  const rest = names.length - MAX_NAMES;
+  return names.slice(0, MAX_NAMES).join(', ') + (rest > 0 ? ` and ${rest} more` : '');
 }

@@ -1,11 +1,12 @@
 // The program of simulate.sh: simulated clients in a channel of their own, a report, and removal of
 // everything at the end.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { formatBytes } from '@holdfast/kit/format';
 import { argumentsOrUsage, type Invocation, parseCommandLine, say, UsageError } from '@holdfast/kit/command';
 import { SECOND_MS } from '@holdfast/kit/time';
-import { Crowd, type CrowdCounts, pause } from './crowd.ts';
-import { ExerciseManagement } from './management.ts';
+import { Crowd, type CrowdCounts } from './crowd.ts';
+import { ExerciseManagement, listOf, type Removal } from './management.ts';
 import { cpuSeconds, type ExercisePlace, exercisePlace } from './place.ts';
 
 interface SimulateArguments {
@@ -48,25 +49,36 @@ export async function simulate(call: Invocation): Promise<number> {
   const args = argumentsOrUsage(() => readArguments(call), USAGE);
   if (typeof args === 'number') return args;
   const management = new ExerciseManagement(args.place.management);
-  const wasThere = await management.remove();
   if (args.clean) {
-    say(wasThere ? 'Removed what an exercise had left behind.\n' : 'Nothing is left of an exercise.\n');
-    return 0;
+    const removal = await management.clean();
+    say(removalText(removal) || 'Nothing is left of an exercise.\n');
+    return removal.members.length === 0 ? 0 : 1;
   }
+  await management.clear();
   const stop = new AbortController();
-  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   const interrupt = (): void => {
     say('Stopping; removing the exercise ...\n');
     stop.abort();
   };
   for (const signal of signals) process.on(signal, interrupt);
+  // A closed terminal or pipe takes no text; the removal must go on.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
   try {
     return await exercise(args, management, stop.signal);
   } finally {
-    await management.remove();
-    say('The channel EXERCISE, the account svc_exercise and its certificate are removed.\n');
+    say(removalText(await management.remove()));
     for (const signal of signals) process.off(signal, interrupt);
   }
+}
+
+/** Empty when there was nothing. */
+export function removalText({ account, channel, members }: Removal): string {
+  const parts = account ? ['The account svc_exercise and its certificate are removed.'] : [];
+  if (channel) parts.push('The channel EXERCISE is removed.');
+  if (members.length > 0)
+    parts.push(`The channel EXERCISE stays: its members are ${listOf(members)}. Remove them, then use --clean.`);
+  return parts.map((part) => `${part}\n`).join('');
 }
 
 async function exercise(args: SimulateArguments, management: ExerciseManagement, stop: AbortSignal): Promise<number> {
@@ -105,7 +117,7 @@ async function settled(crowd: Crowd): Promise<void> {
   for (let waited = 0; waited < SETTLED_WITHIN_MS; waited += SETTLE_STEP_MS) {
     const { delivered, expected } = crowd.counts();
     if (delivered >= expected) return;
-    await pause(SETTLE_STEP_MS);
+    await delay(SETTLE_STEP_MS);
   }
 }
 
