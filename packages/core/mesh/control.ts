@@ -16,6 +16,8 @@ export type Change = z.infer<typeof changeSchema>;
 export class Control {
   readonly #bus: Bus;
   readonly #pending = new Set<Promise<void>>();
+  /** What the bus may not have taken. */
+  readonly #untold = new Map<Change['changed'], Change>();
 
   /** `reread` is called for the changes of other nodes, `failed` when it could not. */
   constructor(bus: Bus, reread: (change: Change) => Promise<void>, failed: () => void, log: Log) {
@@ -32,6 +34,9 @@ export class Control {
       const pending = follow().finally(() => this.#pending.delete(pending));
       this.#pending.add(pending);
     });
+    bus.onChange((isUp) => {
+      if (isUp) for (const change of this.#untold.values()) this.#say(change);
+    });
   }
 
   /** Resolves when what was told before this call has been read. */
@@ -39,7 +44,25 @@ export class Control {
     await Promise.all(this.#pending);
   }
 
+  /** Also after a cut: told again until the bus has taken it. */
   tell(change: Change): void {
-    this.#bus.publish(subjects.control, Buffer.from(JSON.stringify(change)));
+    const all = joined(this.#untold.get(change.changed), change);
+    this.#untold.set(change.changed, all);
+    this.#say(all);
   }
+
+  #say(change: Change): void {
+    this.#bus.publish(subjects.control, Buffer.from(JSON.stringify(change)));
+    const taken = (): void => {
+      if (this.#untold.get(change.changed) === change) this.#untold.delete(change.changed);
+    };
+    this.#bus.fence().then(taken, () => undefined);
+  }
+}
+
+function joined(before: Change | undefined, change: Change): Change {
+  if (before?.changed !== 'groups' || change.changed !== 'groups') return change;
+  const usernames = [...new Set([...before.usernames, ...change.usernames])];
+  const { clientUid } = change;
+  return { changed: 'groups', usernames, ...(clientUid === undefined ? {} : { clientUid }) };
 }
