@@ -1,7 +1,7 @@
 // Wraps an event that came from another node, so that the stream can send it.
 
 import type { StoredEvent } from '../model/stored-event.ts';
-import type { CotEvent, Delivery, Stamp } from '../model/stream.ts';
+import { type CotEvent, type Delivery, type Stamp, StreamFault } from '../model/stream.ts';
 import type { Redeliver } from '../stream/client.ts';
 import type { RelayedEvent } from '../stream/other-nodes.ts';
 import { readEvent } from '../stream/wire/xml-event.ts';
@@ -15,6 +15,7 @@ export class Relayed implements RelayedEvent {
   readonly #redeliver: Redeliver;
   #delivery: Delivery | undefined;
   #frame: Buffer | undefined;
+  #event: { read: CotEvent | undefined } | undefined;
 
   /** Lies in `xml`, which is as its receivers get it. */
   constructor(xml: Buffer, stamp: Stamp, redeliver: Redeliver) {
@@ -37,13 +38,23 @@ export class Relayed implements RelayedEvent {
     return this.#read()?.stored();
   }
 
+  /** Undefined also for what is beyond the limits of an event. */
   event(): CotEvent | undefined {
-    return readEvent(this.#xml.subarray(Math.max(0, this.#xml.indexOf('<event'))));
+    return (this.#event ??= { read: this.#readEvent() }).read;
   }
 
   /** A copy that outlives the message. */
   kept(): RelayedEvent {
     return new Relayed(Buffer.from(this.#xml), this.#stamp, this.#redeliver);
+  }
+
+  #readEvent(): CotEvent | undefined {
+    try {
+      return readEvent(this.#xml.subarray(Math.max(0, this.#xml.indexOf('<event'))));
+    } catch (error) {
+      if (error instanceof StreamFault) return undefined;
+      throw error;
+    }
   }
 
   #read(): Delivery | undefined {

@@ -105,7 +105,10 @@ export class Sender {
     const held = this.#held;
     this.#held = [];
     this.#heldBytes = 0;
-    for (const each of held) this.#send(each);
+    for (const each of held) {
+      this.#send(each);
+      this.#unconfirmed.push(each);
+    }
   }
 
   /** The bus has taken what was published before: returns the call that says so. */
