@@ -125,6 +125,7 @@ export function natsProcess({ nats }: ClusterPlan, layout: Layout, certificates:
       return log.open((descriptor) =>
         spawn(natsProgram(), ['-c', file], {
           cwd: layout.run,
+          env: { PATH: process.env['PATH'] },
           detached: true,
           stdio: ['ignore', descriptor, descriptor],
         }),

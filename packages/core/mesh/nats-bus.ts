@@ -24,6 +24,8 @@ interface Kept {
 }
 
 const RETRY_MS = 250;
+/** A server that hangs keeps no node from stopping. */
+const FLUSH_WITHIN_MS = 1_000;
 const PING_EVERY_MS = 5_000;
 
 export class NatsBus implements Bus {
@@ -75,7 +77,9 @@ export class NatsBus implements Bus {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#connection?.flush().catch(() => undefined);
+    const flushed = this.#connection?.flush().catch(() => undefined);
+    const late = new Promise((resolve) => setTimeout(resolve, FLUSH_WITHIN_MS).unref());
+    await Promise.race([flushed, late]);
     await this.#connection?.close();
   }
 
