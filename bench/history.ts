@@ -1,13 +1,11 @@
 // Stored history: the events of one device by the core's API, and the first minutes of a replay by ours.
 
-import { readFileSync } from 'node:fs';
-import { Agent, request } from 'node:https';
-import { join } from 'node:path';
 import { withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { GroupVectors } from '../packages/core/store/groups.ts';
-import { report, reportAim, sampleOf, show } from './measure.ts';
-import { benchStack, type BenchStack } from './stack.ts';
+import { coreApi } from './core-api.ts';
+import { p95, report, reportAim, sampleOf, show } from './measure.ts';
+import { benchStack } from './stack.ts';
 
 const ROWS = Number(process.env['HOLDFAST_BENCH_HISTORY_ROWS'] ?? 10_000_000);
 const DAYS = 90;
@@ -22,12 +20,12 @@ const MINUTE_MS = 60_000;
 
 export async function run(): Promise<void> {
   const stack = await benchStack({ UPDATES_URL: 'off' });
-  const agent = new Agent({ keepAlive: true, maxSockets: 1, ...identityOf(stack) });
+  const core = coreApi(stack);
   try {
     await fill(stack.database);
     const people = ROWS / PER_DEVICE;
     const all = await timed(async (round) => {
-      const text = await readFrom(stack, agent, `/Marti/api/cot/xml/BENCH-${(round * 7919) % people}/all`);
+      const text = await core.ask('GET', `/Marti/api/cot/xml/BENCH-${(round * 7919) % people}/all`);
       if (text.split('<event ').length - 1 !== PER_DEVICE) throw new Error(`not all events: ${text.slice(0, 200)}`);
     });
     report(`history: ${PER_DEVICE} events of one device of ${ROWS}`, show(sampleOf(all), 'ms', 1));
@@ -46,7 +44,7 @@ export async function run(): Promise<void> {
     report(`replay: first 5 minutes of an hour of ${DEVICES} devices`, show(sampleOf(replay), 'ms', 0));
     reportAim('  p95', p95(replay), 1000, 'ms', { digits: 0 });
   } finally {
-    agent.destroy();
+    core.close();
     stack.stop();
   }
 }
@@ -60,15 +58,6 @@ async function timed(work: (round: number) => Promise<void>): Promise<number[]> 
     if (round >= 0) times.push(performance.now() - began);
   }
   return times;
-}
-
-function p95(times: readonly number[]): number {
-  return times.toSorted((one, other) => one - other)[Math.ceil(times.length * 0.95) - 1] ?? 0;
-}
-
-function identityOf({ coreDirectory }: BenchStack) {
-  const file = (name: string): Buffer => readFileSync(join(coreDirectory, 'certs/files', name));
-  return { ca: file('ca.pem'), pfx: file('svc_api.p12'), passphrase: 'atakatak' };
 }
 
 /** Events over 90 days, and the last hour of the devices that are replayed. */
@@ -90,20 +79,5 @@ async function fill(database: string): Promise<void> {
         FROM generate_series(3700, 0, -${EVERY_S}::int) s, generate_series(1, ${DEVICES}::int) d
       ) AS each, group_vector v WHERE v.places = ${PLACES.join()}`;
     await sql`VACUUM ANALYZE cot_router`;
-  });
-}
-
-function readFrom(stack: BenchStack, agent: Agent, path: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const requested = request({ host: '127.0.0.1', port: stack.corePort, agent, path }, (answer) => {
-      let text = '';
-      answer.setEncoding('utf8');
-      answer.on('data', (chunk: string) => (text += chunk));
-      answer.on('end', () =>
-        answer.statusCode === 200 ? resolve(text) : reject(new Error(`${path}: ${answer.statusCode} ${text}`)),
-      );
-    });
-    requested.on('error', reject);
-    requested.end();
   });
 }

@@ -18,6 +18,11 @@ export function sampleOf(values: readonly number[]): Sample {
   return { median: median ?? 0, least: sorted[0] ?? 0, most: sorted.at(-1) ?? 0 };
 }
 
+/** The value that 95 of 100 do not exceed. */
+export function p95(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.95) - 1] ?? 0;
+}
+
 /** `12.3 (10.1 to 15.0)` with a unit. */
 export function show({ median, least, most }: Sample, unit: string, digits = 0): string {
   return `${median.toFixed(digits)} ${unit} (${least.toFixed(digits)} to ${most.toFixed(digits)})`;
