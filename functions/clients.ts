@@ -25,7 +25,7 @@ const clientSchema = z
     device: z.string().openapi({ description: 'Program and version' }),
     address: z.string(),
     framing: z.enum(['xml', 'protobuf']).nullable().openapi({ description: 'How it gets events; null: unknown' }),
-    node: z.string().optional().openapi({ description: 'The core node, if it is not the first of several' }),
+    node: z.string().optional().openapi({ description: 'The core node, if there are several' }),
     since: time.nullable(),
     last_report: time.nullable(),
   })

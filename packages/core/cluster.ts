@@ -1,12 +1,18 @@
 // Makes this core one node of a cluster: its part of the mesh, and what it rereads after a change
 // on another node.
 
+import { getHeapStatistics } from 'node:v8';
+import { urlHost } from '@holdfast/kit/addresses';
+import type { CoreCluster } from '@holdfast/kit/core-wire';
 import type { Log } from '@holdfast/kit/log';
+import { CORE_VERSION } from './admin/server.ts';
+import type { CorePortNumbers } from './core-ports.ts';
 import type { PeopleGroups } from './groups/own-groups.ts';
 import type { Bus } from './mesh/bus.ts';
 import { type Change, Control } from './mesh/control.ts';
 import { Freshness } from './mesh/freshness.ts';
 import { Mesh } from './mesh/mesh.ts';
+import type { Announcement } from './mesh/nodes.ts';
 import type { CoreFetch, Revocations } from './model/parts.ts';
 import type { CoreStream, Presence, StreamArrival } from './model/stream.ts';
 import type { KeptRevocations } from './revocations.ts';
@@ -23,9 +29,13 @@ export interface ClusterOptions {
   bus: Bus;
   /** Files of this node alone. */
   directory: string;
+  /** The name or address under which the other parts of the stack reach it. */
+  host: string;
 }
 
-export interface ClusterParts extends Pick<ClusterOptions, 'node' | 'index' | 'bus'> {
+export interface ClusterParts extends Pick<ClusterOptions, 'node' | 'index' | 'bus' | 'host'> {
+  ports: CorePortNumbers;
+  maxClients: number;
   nodeId: string;
   people: PeopleGroups;
   revocations: KeptRevocations;
@@ -46,6 +56,20 @@ export interface ClusterStream {
 const MAX_EVENT_BYTES = 8 * 1024 * 1024;
 const PEERS_WITHIN_MS = 2_000;
 
+function announcementOf({ host, ports, maxClients, now }: ClusterParts): () => Announcement {
+  const at = urlHost(host);
+  const own = {
+    version: CORE_VERSION,
+    startedAt: now().toISOString(),
+    api: `https://${at}:${ports.api}`,
+    enrollment: `https://${at}:${ports.enrollment}`,
+    streaming: `tls://${at}:${ports.streaming}`,
+    maxClients,
+    memoryCapBytes: getHeapStatistics().heap_size_limit,
+  };
+  return () => ({ ...own, memoryBytes: getHeapStatistics().used_heap_size });
+}
+
 export class ClusterNode {
   readonly mesh: Mesh;
   readonly #parts: ClusterParts;
@@ -61,6 +85,7 @@ export class ClusterNode {
     this.mesh = new Mesh({
       node,
       index,
+      announcement: announcementOf(parts),
       bus,
       redeliver: framings(MAX_EVENT_BYTES).redeliver,
       stampAt: stamps(nodeId),
@@ -83,6 +108,16 @@ export class ClusterNode {
       log,
       steadyMs,
     });
+  }
+
+  get node(): string {
+    return this.#parts.node;
+  }
+
+  /** As this node sees it. */
+  state(): CoreCluster {
+    const { node, bus } = this.#parts;
+    return { node, isBusUp: bus.isUp, nodes: this.mesh.peers.states() };
   }
 
   start(joined: ClusterStream): void {

@@ -119,8 +119,9 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const runEvents = eventTable(options.runEvents, steadyMs);
   const latencies = new InsertLatencies(steadyMs);
   const { revocations } = certificates;
-  const cluster =
-    options.cluster && new ClusterNode({ ...options, ...options.cluster, nodeId, people: people.people, revocations });
+  const limit = ownConnectionLimit();
+  const known = { nodeId, people: people.people, revocations, maxClients: limit.streaming };
+  const cluster = options.cluster && new ClusterNode({ ...options, ...options.cluster, ...known });
   const stored = createStoredStream({
     ...people,
     ownDirectory: options.cluster?.directory ?? dataDirectory,
@@ -151,7 +152,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     now,
     steadyMs,
   });
-  const limit = ownConnectionLimit();
   const parts = { limit, certificates, people, cluster, nodeId, runEvents, stored, retention, retentionRuns };
   const ports = portsOf(options, parts);
   certificates.serve(ports);
@@ -248,6 +248,7 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     toEverybody: (event) => stream.toEverybody(event),
     streamCounts: () => stream.counts(),
     maxClients: parts.limit.streaming,
+    ...(cluster && { cluster }),
     archiveCounts: () => archive.counts(),
     retention,
     retentionRuns,

@@ -42,6 +42,8 @@ const handoverSchema = z.object({
       index: z.number(),
       /** Files of this node alone. */
       directory: z.string(),
+      /** Where the other parts of the stack reach it; undefined: under its name. */
+      host: z.string().optional(),
       nats: z.object({ url: z.string(), username: z.string(), password: z.string() }),
     })
     .optional(),

@@ -46,6 +46,37 @@ export interface RetentionRunOrder {
   maxRows: number | null;
 }
 
+/** One of several core nodes, as the asked one knows it. */
+export interface CoreNode {
+  /** `core`, `core-2`. */
+  node: string;
+  /** `stopped` has said so, `lost` has not. */
+  state: 'up' | 'stopped' | 'lost';
+  /** When it was last heard, and when it was started; ISO 8601. */
+  heardAt: string;
+  startedAt: string;
+  version: string;
+  /** As the other parts of the stack reach it: `https://core-2:8443`, `tls://core-2:8089`. */
+  api: string;
+  enrollment: string;
+  streaming: string;
+  clients: number;
+  maxClients: number;
+  memoryBytes: number;
+  /** With more the process ends. */
+  memoryCapBytes: number;
+}
+
+/** The nodes of a cluster as one of them sees it. */
+export interface CoreCluster {
+  /** The one that answers. */
+  node: string;
+  /** Whether it reaches the message server. Otherwise it hears no other node. */
+  isBusUp: boolean;
+  /** By name, with itself. */
+  nodes: CoreNode[];
+}
+
 /** From so many connected clients on, a position of each uid at most once in so many seconds. */
 export interface ThinningRow {
   clients: number;

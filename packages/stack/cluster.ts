@@ -55,6 +55,7 @@ export function clusterPlan(count: number, layout: Layout, ports: Ports, core: C
         node: role,
         index,
         directory: join(layout.core, 'nodes', role),
+        host: '127.0.0.1',
         nats: { url: `tls://127.0.0.1:${nats.port}`, username: nats.username, password: nats.password },
       },
     };

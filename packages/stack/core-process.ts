@@ -103,10 +103,10 @@ function coreOptions(handover: CoreHandover, url: Secret, log: JsonLog): Paramet
 async function clusterOf({ cluster, directory }: CoreHandover, log: JsonLog): Promise<ClusterOptions | undefined> {
   if (cluster === undefined) return undefined;
   const { NatsBus } = await import('@holdfast/core/nats-bus');
-  const { node, index, nats } = cluster;
+  const { node, index, nats, host = node } = cluster;
   mkdirSync(cluster.directory, { recursive: true, mode: 0o700 });
   const ca = readFileSync(join(directory, 'certs/files/ca.pem'), 'utf8');
-  return { node, index, directory: cluster.directory, bus: new NatsBus({ ...nats, ca, node, log }) };
+  return { node, index, host, directory: cluster.directory, bus: new NatsBus({ ...nats, ca, node, log }) };
 }
 
 async function migrated(url: Secret): Promise<void> {

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
-import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
+import type { CoreNode, EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import { nameKey } from '@holdfast/kit/names';
 import { oneLine, shortened } from '@holdfast/kit/text';
 import { coreCertificates } from './certificates.ts';
@@ -34,11 +34,27 @@ const attempt = z.object({
   reason: text,
 });
 
-/** A release has no `thinning`. */
+const node: z.ZodType<CoreNode> = z.object({
+  node: z.string(),
+  state: z.enum(['up', 'stopped', 'lost']),
+  heardAt: z.iso.datetime(),
+  startedAt: z.iso.datetime(),
+  version: z.string(),
+  api: z.url(),
+  enrollment: z.url(),
+  streaming: z.url(),
+  clients: z.number(),
+  maxClients: z.number(),
+  memoryBytes: z.number(),
+  memoryCapBytes: z.number(),
+});
+
+/** A release has no `thinning`, and only one of several nodes has `cluster`. */
 const streamFacts = z.object({
   numClients: z.number().default(0),
   maxClients: z.number().default(0),
   thinning: z.object({ seconds: z.number().nonnegative() }).optional(),
+  cluster: z.object({ node: z.string(), isBusUp: z.boolean(), nodes: z.array(node) }).optional(),
 });
 
 /** The core's own facts, and recent enrollment attempts. */
@@ -91,8 +107,9 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'stream' | 'en
       const calls = port.within(WITHIN_MS);
       const answer = await calls.ask('GET', STREAM);
       if (NOT_REPORTED.has(answer.status)) return undefined;
-      const { numClients, maxClients, thinning } = calls.read(`GET ${STREAM}`, answer, streamFacts);
-      return thinning && { clients: numClients, maxClients, thinningSeconds: thinning.seconds };
+      const { numClients, maxClients, thinning, cluster } = calls.read(`GET ${STREAM}`, answer, streamFacts);
+      if (thinning === undefined) return undefined;
+      return { clients: numClients, maxClients, thinningSeconds: thinning.seconds, ...(cluster && { cluster }) };
     },
 
     async enrollmentAttempts(username): Promise<EnrollmentAttempt[] | undefined> {

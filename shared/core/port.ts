@@ -1,7 +1,7 @@
 // Defines the core server's admin API: enrolled certificates, clients on the stream, plugins and
 // its own facts.
 
-import type { CoreRetentionRun, EnrollmentAttempt, RetentionRunOrder } from '@holdfast/kit/core-wire';
+import type { CoreCluster, CoreRetentionRun, EnrollmentAttempt, RetentionRunOrder } from '@holdfast/kit/core-wire';
 import type { Retained } from '@holdfast/kit/retention';
 
 /** A certificate as the core has recorded it. Times are ISO 8601 in UTC. */
@@ -38,7 +38,7 @@ export interface CoreClient {
   address: string;
   /** In which it gets events; null when the core does not report it, as a release. */
   framing: 'xml' | 'protobuf' | null;
-  /** Of several core nodes the one that it is connected to; absent for the one that was asked. */
+  /** Of several core nodes the one that it is connected to; absent when there is one. */
   node?: string;
   /** ISO 8601; null when the core does not report it. */
   since: string | null;
@@ -71,6 +71,8 @@ export interface CoreStreamFacts {
   maxClients: number;
   /** Receivers get the newest position of each uid once in so many seconds; 0: each one. */
   thinningSeconds: number;
+  /** Absent when there is one node. */
+  cluster?: CoreCluster;
 }
 
 /**

@@ -3,6 +3,7 @@
 import { statfs } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
+import type { CoreCluster } from '@holdfast/kit/core-wire';
 import type { EnrollmentAttempts } from '../enrollment/events.ts';
 import type { FilesOptions } from '../files/options.ts';
 import type { ExportOptions } from '../history/export-routes.ts';
@@ -64,6 +65,8 @@ export interface AdminApiOptions
   streamCounts?: () => StreamCounts;
   /** How many connections the stream takes. */
   maxClients?: number;
+  /** Of several nodes; undefined for a core of its own. */
+  cluster?: { readonly node: string; state(): CoreCluster };
   archiveCounts?: () => ArchiveCounts;
 }
 

@@ -166,7 +166,7 @@ export class Actuator {
     const counts = this.#options.streamCounts?.();
     if (counts === undefined) throw new PageFault(404, 'The stream is not running.');
     const { bytesRead, bytesWritten, read, delivered, clients, thinning } = counts;
-    const { maxClients } = this.#options;
+    const { maxClients, cluster } = this.#options;
     return json({
       bytesRead,
       bytesWritten,
@@ -175,6 +175,7 @@ export class Actuator {
       numClients: clients,
       maxClients,
       thinning,
+      ...(cluster && { cluster: cluster.state() }),
     });
   }
 

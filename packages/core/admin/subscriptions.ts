@@ -68,6 +68,7 @@ export class SubscriptionRoutes {
 
   #info(subscription: Subscription, known: readonly KnownGroup[]) {
     const { lastReport, certificate, username, groups } = subscription;
+    const { cluster } = this.#options;
     const lastReportMilliseconds = lastReport.getTime();
     return {
       dn: certificate.subject,
@@ -86,9 +87,9 @@ export class SubscriptionRoutes {
       pendingWrites: subscription.pendingWrites,
       numProcessed: subscription.processed,
       protocol: subscription.protocol,
-      // Of our own: a release does not say them. No node: this one.
+      // Of our own: a release does not say them.
       framing: subscription.framing,
-      ...(subscription.node === undefined ? {} : { node: subscription.node }),
+      ...(cluster && { node: subscription.node ?? cluster.node }),
       xpath: null,
       subscriptionUid: subscription.subscriptionUid,
       ...UNKNOWN_METRICS,

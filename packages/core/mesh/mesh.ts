@@ -18,6 +18,7 @@ import {
 import type { Outgoing } from '../stream/outboxes.ts';
 import type { Bus } from './bus.ts';
 import { type Batch, decodeMessage, type MeshEvent, Parts } from './messages.ts';
+import type { Announcement } from './nodes.ts';
 import { Peers } from './peers.ts';
 import { Relayed } from './relayed.ts';
 import { RemoteClients } from './remote-clients.ts';
@@ -29,6 +30,8 @@ export interface MeshOptions {
   node: string;
   /** From 0: the numbers of clients tell the nodes apart. */
   index: number;
+  /** What this node is, now. */
+  announcement: () => Announcement;
   bus: Bus;
   redeliver: Redeliver;
   /** `atMs` since 1970. */

@@ -3,6 +3,7 @@
 // shows whether one was missed.
 
 import { messageOf } from '@holdfast/kit/app-error';
+import type { CoreNode } from '@holdfast/kit/core-wire';
 import type { Log } from '@holdfast/kit/log';
 import { z } from 'zod';
 import type { Presence } from '../model/stream.ts';
@@ -10,14 +11,27 @@ import type { Client } from '../stream/client.ts';
 import type { RemoteClient } from '../stream/other-nodes.ts';
 import type { Bus } from './bus.ts';
 import { decodeMessage, MAX_MESSAGE_BYTES, Parts, splitMessage } from './messages.ts';
+import { absentSchema, type Announcement, announcementSchema, Nodes } from './nodes.ts';
 import { cardOf, cardSchema, type RemoteClients } from './remote-clients.ts';
 import { subjects } from './subjects.ts';
 
 const from = { node: z.string(), run: z.string(), revision: z.int() };
 const messageSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('state'), ...from, cards: z.array(cardSchema), wantsState: z.boolean() }),
+  z.object({
+    kind: z.literal('state'),
+    ...from,
+    cards: z.array(cardSchema),
+    wantsState: z.boolean(),
+    announcement: announcementSchema,
+    absent: z.array(absentSchema),
+  }),
   z.object({ kind: z.literal('change'), ...from, cards: z.array(cardSchema), left: z.array(z.number()) }),
-  z.object({ kind: z.literal('beat'), ...from, seen: z.array(z.tuple([z.number(), z.number(), z.int()])) }),
+  z.object({
+    kind: z.literal('beat'),
+    ...from,
+    seen: z.array(z.tuple([z.number(), z.number(), z.int()])),
+    memoryBytes: z.int(),
+  }),
   z.object({ kind: z.literal('bye'), ...from }),
   z.object({ kind: z.literal('end'), ...from, number: z.number() }),
 ]);
@@ -26,6 +40,8 @@ type Body<K extends Message['kind']> = Omit<Extract<Message, { kind: K }>, keyof
 
 export interface PeersOptions {
   node: string;
+  /** What this node is, now. */
+  announcement: () => Announcement;
   bus: Bus;
   clients: RemoteClients;
   /** The clients of this node. */
@@ -61,6 +77,7 @@ export class Peers {
   readonly #options: PeersOptions;
   readonly #run = crypto.randomUUID();
   readonly #peers = new Map<string, Peer>();
+  readonly #nodes: Nodes;
   /** Nodes that are to be heard before what was kept goes out. */
   readonly #expected = new Set<string>();
   readonly #known = new Set<string>();
@@ -76,6 +93,16 @@ export class Peers {
 
   constructor(options: PeersOptions) {
     this.#options = options;
+    this.#nodes = new Nodes(options.now);
+  }
+
+  /** This one and the others, also those that are not there. */
+  states(): CoreNode[] {
+    const { node, announcement, clients, local } = this.#options;
+    this.#nodes.announced(node, announcement());
+    const counts = new Map([[node, [...local()].length]]);
+    for (const other of clients.all()) counts.set(other.node, (counts.get(other.node) ?? 0) + 1);
+    return this.#nodes.list(counts);
   }
 
   /** Names of the other nodes that are there. */
@@ -133,7 +160,7 @@ export class Peers {
     this.#lastBeatMs = atMs;
     const isDue = ++this.#beats % SEEN_EVERY_BEATS === 0;
     const seen = isDue ? [...local()].map((each) => [each.number, each.lastReadMs, each.processed] as const) : [];
-    this.#say('beat', { seen: seen.map(([...each]) => each) });
+    this.#say('beat', { seen: seen.map(([...each]) => each), memoryBytes: this.#options.announcement().memoryBytes });
     for (const [node, peer] of this.#peers)
       if (wasPaused) peer.heardMs = atMs;
       else if (atMs - peer.heardMs > SILENT_MS) this.#lost(node);
@@ -147,7 +174,7 @@ export class Peers {
 
   #hello(): void {
     for (const node of this.#known) this.#expected.add(node);
-    this.#say('state', { cards: this.#cards(), wantsState: true });
+    this.#sayState(true);
     clearTimeout(this.#completing);
     if (this.#expected.size === 0) this.#options.complete();
     else this.#completing = setTimeout(() => this.#complete(), COMPLETE_WITHIN_MS).unref();
@@ -159,8 +186,10 @@ export class Peers {
     if (this.#options.bus.isUp) this.#options.complete();
   }
 
-  #cards(): ReturnType<typeof cardOf>[] {
-    return [...this.#options.local()].map(cardOf);
+  #sayState(wantsState: boolean, subject?: string): void {
+    const { local, announcement } = this.#options;
+    const cards = [...local()].map(cardOf);
+    this.#say('state', { cards, wantsState, announcement: announcement(), absent: this.#nodes.absent() }, subject);
   }
 
   #say<K extends Message['kind']>(kind: K, body: Body<K>, subject: string = subjects.clients): void {
@@ -197,12 +226,12 @@ export class Peers {
       for (const client of local()) if (client.number === message.number) client.end('ended by an administrator');
       return;
     }
-    if (message.kind === 'bye') return this.#gone(node);
+    if (message.kind === 'bye') return this.#gone(node, 'stopped');
     if (message.kind === 'state') return this.#takeState(message);
     const peer = this.#peers.get(node);
     const missed = message.kind === 'change' ? revision - 1 : revision;
     if (peer === undefined || peer.run !== run || peer.revision !== missed) {
-      this.#say('state', { cards: this.#cards(), wantsState: true }, subjects.clientsOf(node));
+      this.#sayState(true, subjects.clientsOf(node));
       return;
     }
     peer.heardMs = steadyMs();
@@ -210,11 +239,18 @@ export class Peers {
     if (message.kind === 'change') {
       for (const card of message.cards) clients.put(node, card);
       this.#remove(message.left);
-    } else for (const [number, lastReadMs, processed] of message.seen) clients.get(number)?.seen(lastReadMs, processed);
+      this.#nodes.heard(node, undefined);
+      return;
+    }
+    this.#nodes.heard(node, message.memoryBytes);
+    for (const [number, lastReadMs, processed] of message.seen) clients.get(number)?.seen(lastReadMs, processed);
   }
 
-  #takeState({ node, run, revision, cards, wantsState }: Extract<Message, { kind: 'state' }>): void {
+  #takeState(message: Extract<Message, { kind: 'state' }>): void {
+    const { node, run, revision, cards, wantsState, announcement, absent } = message;
     const { clients, steadyMs, log, joined } = this.#options;
+    this.#nodes.announced(node, announcement);
+    this.#nodes.learn(absent.filter((each) => each.node !== this.#options.node));
     const before = this.#peers.get(node);
     if (before === undefined) log.info('mesh.node_joined', { node, clients: cards.length });
     this.#peers.set(node, { run, revision, heardMs: steadyMs() });
@@ -224,7 +260,7 @@ export class Peers {
     for (const card of cards) clients.put(node, card);
     this.#remove(old.map(({ number }) => number));
     if (before !== undefined && before.run !== run) this.#writeOff(node, old);
-    if (wantsState) this.#say('state', { cards: this.#cards(), wantsState: false }, subjects.clientsOf(node));
+    if (wantsState) this.#sayState(false, subjects.clientsOf(node));
     joined(node, run);
     if (this.#expected.delete(node) && this.#expected.size === 0) this.#complete();
   }
@@ -234,8 +270,9 @@ export class Peers {
     for (const client of removed) this.#options.left(client);
   }
 
-  #gone(node: string): void {
+  #gone(node: string, state: 'stopped' | 'lost'): void {
     this.#peers.delete(node);
+    this.#nodes.ended(node, state);
     this.#remove(this.#options.clients.of(node).map(({ number }) => number));
   }
 
@@ -243,7 +280,7 @@ export class Peers {
     const { clients, log } = this.#options;
     const own = clients.of(node);
     log.warn('mesh.node_lost', { node, clients: own.length });
-    this.#gone(node);
+    this.#gone(node, 'lost');
     this.#writeOff(node, own);
   }
 

@@ -1,4 +1,5 @@
-// A bus in memory for several nodes: delivers in order, one turn later, and can be cut.
+// A bus in memory for several nodes: delivers in order, one turn later, and can be cut. With what a
+// node says of itself on it.
 
 import type { Bus } from '../mesh/bus.ts';
 
@@ -82,3 +83,14 @@ export class MemoryBus implements Bus {
     });
   }
 }
+
+export const announcementOf = (node: string) => ({
+  version: '5.7',
+  startedAt: '2026-11-22T05:00:00.000Z',
+  api: `https://${node}:8443`,
+  enrollment: `https://${node}:8446`,
+  streaming: `tls://${node}:8089`,
+  maxClients: 1000,
+  memoryCapBytes: 8192,
+  memoryBytes: 4096,
+});

@@ -5,7 +5,7 @@ import { Mesh } from '../mesh/mesh.ts';
 import type { Presence } from '../model/stream.ts';
 import { framings, stamps } from '../stream/framings.ts';
 import { cot, cotWorld, marti, sa, settled } from './fake-cot-stream.ts';
-import { MemoryHub } from './memory-bus.ts';
+import { announcementOf, MemoryHub } from './memory-bus.ts';
 
 const meshes: Mesh[] = [];
 
@@ -23,9 +23,11 @@ function cluster(count = 2, thinning: ThinningRow[] = []) {
   const nodes = Array.from({ length: count }, (_, index) => {
     const bus = hub.bus();
     const log = memoryLog();
+    const node = index === 0 ? 'core' : `core-${index + 1}`;
     const mesh = new Mesh({
-      node: index === 0 ? 'core' : `core-${index + 1}`,
+      node,
       index,
+      announcement: () => announcementOf(node),
       bus,
       redeliver: framings(8 * 1024 * 1024).redeliver,
       stampAt: stamps('node1'),
@@ -258,7 +260,7 @@ describe('clients of other nodes', () => {
       const { bus, log, now } = { bus: hub.bus(), log: memoryLog(), now: () => new Date(at) };
       const { redeliver } = framings(1024);
       const rest = { stampAt: stamps('node1'), wentWithNode: () => undefined, steadyMs: () => 0, redeliver, log, now };
-      const mesh = new Mesh({ node: 'core', index, bus, ...rest });
+      const mesh = new Mesh({ node: 'core', index, announcement: () => announcementOf('core'), bus, ...rest });
       meshes.push(mesh);
       return mesh.firstNumber;
     };

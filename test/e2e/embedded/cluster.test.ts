@@ -153,7 +153,7 @@ describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, 
     const { data } = JSON.parse(body) as { data: { clientUid: string; subscriptionUid: string; node?: string }[] };
     const shown = data.filter(({ clientUid }) => clientUid.startsWith('ANDROID'));
     expect(Object.fromEntries(shown.map(({ clientUid, node }) => [clientUid, node]))).toEqual({
-      [ada.uid]: undefined,
+      [ada.uid]: 'core',
       [bob.uid]: 'core-2',
       [cy.uid]: 'core-3',
     });
