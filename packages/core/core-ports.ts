@@ -10,7 +10,7 @@ import { WebSockets } from './stream/websocket.ts';
 import { Admission } from './tls/admission.ts';
 import { type ConnectionLimit, ownConnectionLimit } from './tls/connection-limit.ts';
 import { readServerIdentity } from './tls/server-identity.ts';
-import { CoreListener } from './tls/core-listener.ts';
+import { CoreListener, type CoreListenerOptions } from './tls/core-listener.ts';
 import { HttpPort, type HttpLimits } from './tls/http-port.ts';
 
 export interface CorePortNumbers {
@@ -34,6 +34,8 @@ export interface CorePortsOptions {
   log: Log;
   now: () => Date;
   limits?: Partial<HttpLimits>;
+  /** On every port. */
+  isTrustedProxy?: CoreListenerOptions['isTrustedProxy'];
   /** Of how many connections; default: what memory and file descriptors allow. */
   limit?: ConnectionLimit;
 }
@@ -68,6 +70,7 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
     live,
     log,
     limits,
+    isTrustedProxy: options.isTrustedProxy,
     maxConnections: limit.http,
     limitedBy: limit.reason,
   };

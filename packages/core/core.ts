@@ -72,9 +72,11 @@ export interface CoreOptions extends CoreCertificatesOptions {
   directory: CoreDirectory;
   /** The LDAP server of the directory and its base, as shown to administrators. */
   directoryPlace: SecurityOptions['directoryPlace'];
+  /** Who may report a client's address in a PROXY header; undefined: there is none. */
+  isTrustedProxy?: ((address: string) => boolean) | undefined;
   /**
    * Puts the address of a client in place of a trusted proxy's; for 8446, which alone may stand
-   * behind one.
+   * behind an HTTP proxy.
    */
   behindProxies: (fetch: CoreFetch) => CoreFetch;
   /** Milliseconds that never go back. */
@@ -217,6 +219,7 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
     ports: options.ports,
     api: cluster?.guarded(api) ?? api,
     enrollment: options.behindProxies(enrollment),
+    isTrustedProxy: options.isTrustedProxy,
     stream: cluster?.admitting(accepted) ?? accepted,
     revocations,
     live,

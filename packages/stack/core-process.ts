@@ -21,7 +21,7 @@ import { migrate } from '@holdfast/kit/migrate';
 import { forgetPostgresVariables, withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
-import { behindProxies } from '../../shared/runtime/client-address.ts';
+import { behindProxies, trustedProxies } from '../../shared/runtime/client-address.ts';
 import { LdapDirectory } from '../../shared/sign-in/ldap/directory.ts';
 import { FLOWS_GRANTS } from './database/roles.ts';
 
@@ -92,6 +92,7 @@ function coreOptions(handover: CoreHandover, url: Secret, log: JsonLog): Paramet
     timeZone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
     directory: directoryOf(handover, log),
     directoryPlace: { url: handover.ldap.url, base: handover.ldap.bases.core },
+    isTrustedProxy: trustedProxies(handover.trustedProxies),
     behindProxies: (fetch) => behindProxies(fetch, handover.trustedProxies),
     log,
     now: () => new Date(),

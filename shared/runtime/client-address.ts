@@ -17,6 +17,13 @@ export function behindProxies(fetch: HostFetch, proxies: readonly string[] = [])
   return (request, connection) => fetch(request, clientOf(request.headers, connection, trusted));
 }
 
+/** Whether an address is one of `proxies`; undefined without proxies. */
+export function trustedProxies(proxies: readonly string[]): ((address: string) => boolean) | undefined {
+  if (proxies.length === 0) return undefined;
+  const trusted = trustedList(proxies);
+  return (address) => isTrusted(address, trusted);
+}
+
 function trustedList(proxies: readonly string[]): BlockList {
   const list = new BlockList();
   for (const proxy of proxies) {

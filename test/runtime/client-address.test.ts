@@ -2,7 +2,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
 import { type Connection, withRequestLog } from '../../shared/http/request-log.ts';
-import { behindProxies } from '../../shared/runtime/client-address.ts';
+import { behindProxies, trustedProxies } from '../../shared/runtime/client-address.ts';
 import { serveApp } from '../../shared/runtime/node-server.ts';
 import { ADMIN, basic, fakeDeps, memoryLog } from '../http/fake-deps.ts';
 
@@ -135,5 +135,14 @@ describe('behind a trusted proxy', () => {
     expect(await status('https://cot.example.org')).toBe(404);
     expect(await status('http://cot.example.org')).toBe(403);
     expect(await status('https://evil.org')).toBe(403);
+  });
+});
+
+describe('trustedProxies', () => {
+  it('tells the addresses of proxies from others, and is nothing without any', () => {
+    const isTrusted = trustedProxies(['10.0.0.2', '2001:db8::/32']);
+    const addresses = ['10.0.0.2', '2001:db8::9', '10.0.0.3', '', 'cot.example.org'];
+    expect(addresses.map((address) => isTrusted?.(address))).toEqual([true, true, false, false, false]);
+    expect(trustedProxies([])).toBeUndefined();
   });
 });

@@ -214,7 +214,9 @@ export interface Subscriptions {
 /** Somebody who was let in. */
 export interface Arrival {
   socket: TLSSocket;
+  /** As a trusted proxy reports it, where one does. */
   clientAddress: string;
+  clientPort: number;
   /** Of a port that asks for certificates. */
   known: KnownCertificate | undefined;
   /**

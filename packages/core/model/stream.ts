@@ -288,8 +288,8 @@ export interface StreamCounts {
 }
 
 /** Somebody who was let in on 8089: what the stream needs of an `Arrival`. */
-export interface StreamArrival extends Pick<Arrival, 'clientAddress' | 'known' | 'busy' | 'idle'> {
-  socket: Duplex & { readonly remotePort?: number | undefined };
+export interface StreamArrival extends Pick<Arrival, 'clientAddress' | 'clientPort' | 'known' | 'busy' | 'idle'> {
+  socket: Duplex;
   /** From the beginning, without asking. Default: XML, until both agree on protobuf. */
   framing?: 'protobuf';
 }

@@ -105,7 +105,7 @@ export class Connection {
     this.client = {
       ...who,
       address: arrival.clientAddress,
-      port: arrival.socket.remotePort ?? 0,
+      port: arrival.clientPort,
       outbox: parts.outboxes.open(arrival.socket),
       audience: parts.audiences.hold(placesOf(who.memberships, 'IN')),
       shown: undefined,

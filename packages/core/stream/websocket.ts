@@ -39,7 +39,7 @@ export class WebSockets {
       return;
     }
     this.#server.handleUpgrade(incoming, socket, head, (webSocket) =>
-      this.#accepted({ ...arrival, socket: new FrameSocket(webSocket, socket.remotePort), framing: 'protobuf' }),
+      this.#accepted({ ...arrival, socket: new FrameSocket(webSocket), framing: 'protobuf' }),
     );
   }
 }
@@ -65,14 +65,12 @@ function isForeign(request: Pick<Request, 'headers' | 'url'>): boolean {
 
 /** Messages in, whole frames out. What is lent to a write is in use until its callback. */
 class FrameSocket extends Duplex {
-  readonly remotePort: number | undefined;
   readonly #webSocket: WebSocket;
   /** The beginning of a frame whose rest has not been written yet. */
   #rest: Buffer = Buffer.alloc(0);
 
-  constructor(webSocket: WebSocket, remotePort: number | undefined) {
+  constructor(webSocket: WebSocket) {
     super({ allowHalfOpen: true });
-    this.remotePort = remotePort;
     this.#webSocket = webSocket;
     // A write that fails says so here too, and would otherwise end the process.
     this.on('error', () => this.destroy());

@@ -163,6 +163,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}, parts: CotWorldPart
     stream.accepted({
       socket,
       clientAddress: '192.0.2.7',
+      clientPort: 40_000,
       known: { certificate, notBefore: 0, notAfter: 1e15 },
       busy: () => undefined,
       idle: () => undefined,

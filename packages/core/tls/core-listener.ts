@@ -13,8 +13,10 @@ import type { Arrival, KnownCertificate, LiveConnections } from '../model/parts.
 import type { Admission } from './admission.ts';
 import type { ServerIdentity } from './server-identity.ts';
 import { OpenConnections } from './connections.ts';
+import { type Endpoint, NOTHING_SENT, type ProxyHeader, takeProxyHeader } from './proxy-header.ts';
 
 export type PortTrouble =
+  | 'proxy header refused'
   | 'handshake failed'
   | 'certificate refused'
   | 'gave way'
@@ -69,6 +71,8 @@ export interface CoreListenerOptions {
   live: LiveConnections;
   accepted: (arrival: Arrival) => void;
   log: Log;
+  /** Who may report another client in a PROXY header; undefined: there is none. */
+  isTrustedProxy?: ((address: string) => boolean) | undefined;
   maxConnections: number;
   /** What `maxConnections` follows from. */
   limitedBy?: string;
@@ -84,12 +88,18 @@ const LOOK_EVERY_MS = 10_000;
 const PROBED_AFTER_MS = 60_000;
 const IPV4_AS_IPV6 = '::ffff:';
 
+/** Of Node.js, but in no type: the connection below TLS. */
+type WithParent = TLSSocket & { _parent?: Socket };
+
 export class CoreListener {
   readonly #options: CoreListenerOptions;
   readonly events;
   readonly #open;
   /** The handshake is told by another object than the connection; both know their ends. */
   readonly #arriving = new Map<string, Socket>();
+  /** Of trusted proxies that have not yet said for whom. */
+  readonly #unannounced = new Set<Socket>();
+  readonly #headers = new WeakMap<Socket, ProxyHeader>();
   readonly #admitted = new Map<TLSSocket, KnownCertificate>();
   readonly #entrances: RawServer[] = [];
   readonly #server;
@@ -106,14 +116,7 @@ export class CoreListener {
       handshakeTimeout: options.handshakeWithinMs ?? HANDSHAKE_WITHIN_MS,
     });
     this.#server.on('secureConnection', (socket) => this.#welcome(socket));
-    this.#server.on('tlsClientError', (error, socket) => {
-      if (leftWithoutWord(error, socket)) return;
-      this.events.happened('handshake failed', {
-        address: addressOf(socket),
-        reason: codeOf(error) ?? messageOf(error),
-      });
-      socket.destroy();
-    });
+    this.#server.on('tlsClientError', (error, socket) => this.#fail(error, socket));
     this.#looking = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
   }
 
@@ -140,6 +143,7 @@ export class CoreListener {
   async close(graceMs: number): Promise<void> {
     clearInterval(this.#looking);
     for (const entrance of this.#entrances) entrance.close();
+    for (const raw of this.#unannounced) raw.destroy();
     this.#open.endIdle();
     const timer = setTimeout(() => this.#open.endAll(), graceMs);
     await this.#open.none();
@@ -157,7 +161,36 @@ export class CoreListener {
   }
 
   #arrive(raw: Socket): void {
+    raw.on('error', () => raw.destroy());
+    if (this.#options.isTrustedProxy?.(addressOf(raw)) === true) void this.#awaitHeader(raw);
+    else this.#take(raw);
+  }
+
+  /** A trusted proxy may also speak for itself, without a header. */
+  async #awaitHeader(raw: Socket): Promise<void> {
+    const { maxConnections, handshakeWithinMs = HANDSHAKE_WITHIN_MS } = this.#options;
     const address = addressOf(raw);
+    if (this.#unannounced.size >= maxConnections) {
+      this.events.happened('turned away', { address, reason: `${maxConnections} connections without a PROXY header` });
+      raw.destroy();
+      return;
+    }
+    this.#unannounced.add(raw);
+    try {
+      const header = await takeProxyHeader(raw, handshakeWithinMs);
+      if (header !== undefined) this.#headers.set(raw, header);
+      if (!raw.destroyed) this.#take(raw);
+    } catch (error) {
+      const reason = messageOf(error);
+      if (reason !== NOTHING_SENT) this.events.happened('proxy header refused', { address, reason });
+      raw.destroy();
+    } finally {
+      this.#unannounced.delete(raw);
+    }
+  }
+
+  #take(raw: Socket): void {
+    const { address } = this.#clientOf(raw);
     const { taken, gaveWay, full = '' } = this.#open.take(raw, lockoutAddress(address));
     if (gaveWay !== undefined) this.events.happened('gave way', { address });
     if (!taken) {
@@ -170,7 +203,6 @@ export class CoreListener {
     raw.once('close', () => {
       if (this.#arriving.get(ends) === raw) this.#arriving.delete(ends);
     });
-    raw.on('error', () => raw.destroy());
     this.#server.emit('connection', raw);
   }
 
@@ -184,7 +216,7 @@ export class CoreListener {
       return;
     }
     socket.disableRenegotiation();
-    const clientAddress = addressOf(socket);
+    const { address: clientAddress, port: clientPort } = this.#clientOf(raw);
     const known = this.#options.admission?.check(socket);
     if (typeof known === 'string') {
       this.events.happened('certificate refused', { address: clientAddress, reason: known });
@@ -200,10 +232,29 @@ export class CoreListener {
     this.#options.accepted({
       socket,
       clientAddress,
+      clientPort,
       known,
       busy: () => this.#open.busy(raw),
       idle: () => this.#open.idle(raw),
     });
+  }
+
+  /** Nothing is reported of health checks, which only look whether the port is open. */
+  #fail(error: Error, socket: WithParent): void {
+    const raw = socket._parent;
+    const headerBytes = raw === undefined ? 0 : (this.#headers.get(raw)?.bytes ?? 0);
+    if (codeOf(error) === 'ECONNRESET' && raw?.bytesRead === headerBytes) return;
+    const { address } = this.#clientOf(raw ?? socket);
+    this.events.happened('handshake failed', { address, reason: codeOf(error) ?? messageOf(error) });
+    socket.destroy();
+  }
+
+  #clientOf(raw: Socket): Endpoint {
+    const { address, port } = this.#headers.get(raw)?.client ?? {
+      address: raw.remoteAddress ?? '',
+      port: raw.remotePort ?? 0,
+    };
+    return { address: plainAddress(address), port };
   }
 
   /** A certificate may end while its connection is open. */
@@ -238,13 +289,10 @@ function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket):
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 
-/**
- * Somebody who only looks whether the port is open, as health checks do: no handshake was begun.
- */
-function leftWithoutWord(error: Error, { _parent: raw }: TLSSocket & { _parent?: Socket }): boolean {
-  return codeOf(error) === 'ECONNRESET' && raw?.bytesRead === 0;
+function addressOf({ remoteAddress = '' }: Socket): string {
+  return plainAddress(remoteAddress);
 }
 
-function addressOf({ remoteAddress = '' }: Socket): string {
-  return remoteAddress.startsWith(IPV4_AS_IPV6) ? remoteAddress.slice(IPV4_AS_IPV6.length) : remoteAddress;
+function plainAddress(address: string): string {
+  return address.startsWith(IPV4_AS_IPV6) ? address.slice(IPV4_AS_IPV6.length) : address;
 }
