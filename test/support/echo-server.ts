@@ -28,10 +28,11 @@ export interface EchoAnswer {
   headers?: Record<string, string>;
 }
 
-/** With a certificate it speaks TLS. `answer` says more than 200 and the echo as JSON. */
+/** With a certificate it speaks TLS. `answer` says more than 200 and the echo as JSON. Port 0: a free one. */
 export async function startEcho(
   tls?: { certificate: string; key: string },
   answer: (arrived: Arrived) => EchoAnswer | 'hang up' = () => ({ status: 200 }),
+  port = 0,
 ): Promise<EchoServer> {
   const arrived: Arrived[] = [];
   const server: Server = tls === undefined ? createServer() : createTlsServer({ cert: tls.certificate, key: tls.key });
@@ -57,7 +58,7 @@ export async function startEcho(
     socket.on('error', () => undefined);
     socket.pipe(socket);
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return {
     place: `127.0.0.1:${(server.address() as AddressInfo).port}`,
