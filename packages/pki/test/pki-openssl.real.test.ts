@@ -162,7 +162,6 @@ describe('PKCS#12, to OpenSSL', () => {
   it('a key and its chain, encrypted with AES, come out as they went in', async () => {
     const key = new Uint8Array(await webcrypto.subtle.exportKey('pkcs8', ada.keys.privateKey));
     const chain = authority.chain.map((pem) => Uint8Array.from(new X509Certificate(pem).raw));
-    const begun = performance.now();
     const bundle = await keyBundle({
       privateKeyPkcs8Der: key,
       certificate: ada.signed.der,
@@ -170,7 +169,6 @@ describe('PKCS#12, to OpenSSL', () => {
       friendlyName: 'ada',
       password: 'atakatak',
     });
-    expect(performance.now() - begun).toBeLessThan(1000);
     writeFileSync(path('ada.p12'), bundle);
     const { stderr } = spawnSync(
       'openssl',
