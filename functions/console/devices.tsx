@@ -95,6 +95,18 @@ function Framings({ clients }: { clients: readonly ConnectedClient[] }) {
   );
 }
 
+/** Of several core nodes, as last measured by the health module. */
+function Nodes({ core = {} }: { core: Readonly<Record<string, unknown>> | undefined }) {
+  const { nodes } = core as { nodes?: readonly { node: string; state: string; clients: number }[] };
+  if (nodes === undefined) return null;
+  const shown = nodes.map(({ node, state, clients }) => `${node} ${state === 'up' ? clients : `(${state})`}`);
+  return (
+    <p class="fine">
+      Connections of each node: {shown.join(', ')}. <a href="/health/core">Core server</a>
+    </p>
+  );
+}
+
 /** As last measured by the health module. */
 function Thinning({ core = {} }: { core: Readonly<Record<string, unknown>> | undefined }) {
   const { clients, thinning_seconds: seconds } = core;
@@ -287,6 +299,7 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
     attempt(() => deps.coreContents.errorLogs()),
   ]);
   const all = result.done ?? [];
+  const core = states.find(({ module }) => module === 'core')?.measurement?.data;
   const found = all.filter((client) => matches(client, search.toLowerCase()));
   const mayEnd = isAdmin(c);
   const clock = clockOf(deps);
@@ -308,7 +321,8 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
             <DeviceList clients={found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE)} clock={clock} mayEnd={mayEnd} />
             <Pager url={new URL(c.req.url)} page={page} pageSize={PAGE_SIZE} count={found.length} />
             <Framings clients={found} />
-            <Thinning core={states.find(({ module }) => module === 'core')?.measurement?.data} />
+            <Nodes core={core} />
+            <Thinning core={core} />
           </>
         )}
       </section>
@@ -327,10 +341,10 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
 }
 
 function matches(
-  { callsign, username, uid, groups, team, role, device, address }: ConnectedClient,
+  { callsign, username, uid, groups, team, role, device, address, node = '' }: ConnectedClient,
   text: string,
 ): boolean {
-  return [callsign, username, uid, team, role, device, address, ...groups].some((each) =>
+  return [callsign, username, uid, team, role, device, address, node, ...groups].some((each) =>
     each.toLowerCase().includes(text),
   );
 }

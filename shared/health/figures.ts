@@ -15,6 +15,7 @@ export interface ModuleData {
  */
 const IDENTIFYING: readonly string[] = [
   'name',
+  'node',
   'schema',
   'table',
   'mount',

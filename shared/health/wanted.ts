@@ -100,7 +100,8 @@ function ownEndpoint(url: string | undefined): TlsEndpoint | undefined {
   return url === undefined ? undefined : endpointOf(url, 'own');
 }
 
-function endpointOf(url: string, trust: TlsEndpoint['trust']): TlsEndpoint {
+/** Of an `https:` or `tls:` URL. */
+export function endpointOf(url: string, trust: TlsEndpoint['trust']): TlsEndpoint {
   const { protocol, hostname, port } = new URL(url);
   const usual = protocol === 'tls:' ? STREAMING_PORT : 443;
   const host = hostname.replace(/^\[|\]$/g, '');

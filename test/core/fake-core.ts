@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { AppError } from '@holdfast/kit/app-error';
+import type { CoreCluster, CoreNode } from '@holdfast/kit/core-wire';
 import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import { nameKey } from '@holdfast/kit/names';
 import { DAY_MS } from '@holdfast/kit/time';
@@ -265,9 +266,12 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
         if (isRefused(hash)) return undefined;
         return fake.admins.has(hash) ? ['ROLE_ADMIN'] : ['ROLE_ANONYMOUS'];
       },
-      async connect(hash) {
+      async connect(hash, at) {
         held(hash);
         reach();
+        const node = fake.stream?.cluster?.nodes.find(({ streaming }) => streaming === at);
+        if (node !== undefined && node.state !== 'up')
+          throw new AppError('unavailable', `The core at ${node.streaming} refuses connections.`);
         if (isRefused(hash)) return { refused: 'the core ended the connection' };
         connections += 1;
         const connection = `held:${connections}`;
@@ -338,4 +342,23 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
 
 function pemOf(text: string): string {
   return `-----BEGIN CERTIFICATE-----\n${Buffer.from(text).toString('base64')}\n-----END CERTIFICATE-----\n`;
+}
+
+/** Three nodes, of which `core` was asked; change a member to change one. */
+export function threeNodes(): CoreCluster {
+  const nodes = ['core', 'core-2', 'core-3'].map((node, index): CoreNode => ({
+    node,
+    state: 'up',
+    heardAt: '2026-03-04T05:06:00.000Z',
+    startedAt: '2026-03-04T05:00:00.000Z',
+    version: '5.7-RELEASE-0',
+    api: `https://192.0.2.${index + 1}:8443`,
+    enrollment: `https://192.0.2.${index + 1}:8446`,
+    streaming: `tls://192.0.2.${index + 1}:8089`,
+    clients: 10 * index,
+    maxClients: 1_000,
+    memoryBytes: 300e6,
+    memoryCapBytes: 1e9,
+  }));
+  return { node: 'core', isBusUp: true, nodes };
 }

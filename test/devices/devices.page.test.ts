@@ -52,11 +52,15 @@ describe('GET /devices', () => {
     expect(html).toMatch(/id="devices" data-live="self" data-every="5"/);
   });
 
-  it('says how much positions are thinned, and nothing while they are not', async () => {
+  it('says how much positions are thinned and how many devices each node has, if so', async () => {
     world.deps.theCore.online('ada');
     expect(await admin.page('/devices')).not.toContain('STREAM_THINNING');
     const measured = { module: 'core', status: 'ok', message: '', details: [], remedies: [], updated_at: '' } as const;
-    const data = { clients: 1_203, thinning_seconds: 12 };
+    const nodes = [
+      { node: 'core', state: 'up', clients: 1_200 },
+      { node: 'core-2', state: 'lost', clients: 0 },
+    ];
+    const data = { clients: 1_203, thinning_seconds: 12, nodes };
     await world.deps.health.put({
       ...measured,
       details: [],
@@ -66,7 +70,9 @@ describe('GET /devices', () => {
       failuresInRow: 0,
       pollsInRow: 0,
     });
-    expect(await admin.page('/devices')).toMatch(/1203 connections.*at\s+most every 12 s.*STREAM_THINNING/s);
+    const html = await admin.page('/devices');
+    expect(html).toMatch(/1203 connections.*at\s+most every 12 s.*STREAM_THINNING/s);
+    expect(html).toContain('Connections of each node: core 1200, core-2 (lost).');
   });
 
   it('names the device in each button for screen readers', async () => {

@@ -2,6 +2,7 @@
 
 import { AppError } from '@holdfast/kit/app-error';
 import { cronSchedules } from '@holdfast/kit/cron';
+import type { CoreCluster } from '@holdfast/kit/core-wire';
 import type { DirectoryBase } from '@holdfast/kit/directory';
 import type { AlertSummary, Channel, HeartbeatState } from '../../shared/alerts/port.ts';
 import type { TableStatistics } from '../../shared/core/database/port.ts';
@@ -14,7 +15,7 @@ import type { RetentionHistory } from '../../shared/retention/port.ts';
 import { type History, NO_HISTORY } from '../../shared/settings/status.ts';
 import { type FakeBackups, provenBackups } from '../backups/fake-backups.ts';
 import { type DatabaseWorld, fakeCoreDatabase, serverFacts } from '../core/fake-core-database.ts';
-import { type FakeCore, fakeCore } from '../core/fake-core.ts';
+import { type FakeCore, fakeCore, threeNodes } from '../core/fake-core.ts';
 import { type FakeGrowth, fakeGrowth } from '../database/fake-growth.ts';
 import { fakeCertificateStore } from '../devices/fake-certificate-store.ts';
 import { addProbe, signInByProvider } from '../devices/fake-probe.ts';
@@ -89,6 +90,15 @@ export interface World extends DatabaseWorld, ReleaseWorld {
   journalError: string | null;
   recipients: Partial<Record<Channel, number>>;
   heartbeat: HeartbeatState | undefined;
+}
+
+/** Its core becomes three nodes; change a member of what it returns to change one. */
+export function withNodes(of: World): CoreCluster {
+  const cluster = threeNodes();
+  of.core.stream = { clients: 10, maxClients: 1_000, thinningSeconds: 0, cluster };
+  for (const { api, enrollment, streaming } of cluster.nodes)
+    for (const url of [api, enrollment, streaming]) of.tls[url] = { ...SHOWN };
+  return cluster;
 }
 
 export function world(): World {

@@ -9,10 +9,11 @@ import type { Measurement } from '../../shared/health/port.ts';
 import type { Status } from '../../shared/settings/status.ts';
 import { runningContainer } from '../host/fake-container.ts';
 import { fakeDeps } from '../http/fake-deps.ts';
-import { mount, NOW, table, type World, world } from './fake-monitored.ts';
+import { mount, NOW, table, type World, withNodes, world } from './fake-monitored.ts';
 
 function populatedWorld(): World {
   const around = world();
+  withNodes(around);
   const tls = { reachable: true, trusted: true, error: undefined, subject: 'CN=cot', issuer: 'CN=ca' };
   const own = { host: 'cot.example.org', trust: 'public' } as const;
   const runs = { health: 'healthy', restarts: 2 } as const;

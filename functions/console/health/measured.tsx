@@ -73,7 +73,7 @@ const ORDER: Readonly<Record<string, readonly [member: string, largestFirst: boo
   endpoints: ['days_left', false],
 };
 /** The member that names a row is the first column. */
-const NAMING = ['name', 'table', 'mount', 'file', 'username', 'stage', 'base'];
+const NAMING = ['name', 'node', 'table', 'mount', 'file', 'username', 'stage', 'base'];
 const MAX_ROWS = 50;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
 /** Names of members that count days. */

@@ -185,8 +185,8 @@ export class TlsCoreDevices implements CoreDevices {
     }
   }
 
-  async connect(hash: string): Promise<Met> {
-    const place = placeOf(this.#streamingUrl, 'CORE_STREAMING_URL', STREAMING_PORT);
+  async connect(hash: string, at?: string): Promise<Met> {
+    const place = placeOf(at ?? this.#streamingUrl, 'CORE_STREAMING_URL', STREAMING_PORT);
     if (this.#open >= MAX_HELD)
       throw new AppError('unavailable', `There are already ${MAX_HELD} open connections to the core. Try again later.`);
     this.#open += 1;

@@ -17,9 +17,10 @@ export interface CoreDevices {
   roles(hash: string): Promise<string[] | undefined>;
   /**
    * Connects to the stream and pings; accepted when the reply arrives. Refused when the core closes
-   * the connection or is silent for 5 s.
+   * the connection or is silent for 5 s. `at` is the `tls:` URL of one of several nodes; default:
+   * CORE_STREAMING_URL.
    */
-  connect(hash: string): Promise<Met>;
+  connect(hash: string, at?: string): Promise<Met>;
   /**
    * Pings again: true when the reply arrived within 3 s, false when the connection has closed or
    * stays silent.

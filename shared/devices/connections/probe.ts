@@ -125,7 +125,7 @@ export async function runProbe(deps: ProbeDeps): Promise<StageResult[]> {
     const account = await stage('account', () => accountOf(deps));
     const entry = await stage('bind', () => boundEntry(deps, account));
     await stage('groups', async () => checkGroups(entry));
-    const { hash } = await stage('certificate', () => certificateOf(deps));
+    const { hash } = await stage('certificate', () => probeCertificate(deps));
     const [from, to] = await stage('connect', () => both(connected(hash), connected(hash)));
     const uid = crypto.randomUUID();
     const event = probeEvent(uid, PROBE_GROUP.slice(CHANNEL_PREFIX.length), deps.now());
@@ -178,7 +178,11 @@ function checkGroups({ groups }: DirectoryEntry): void {
   );
 }
 
-async function certificateOf({ certificateStore, clientKeys, now }: ProbeDeps): Promise<MadeCertificate> {
+export async function probeCertificate({
+  certificateStore,
+  clientKeys,
+  now,
+}: Pick<ProbeDeps, 'certificateStore' | 'clientKeys' | 'now'>): Promise<MadeCertificate> {
   const missing = (why: string): Error => new Error(`${why}. Remedy: ${ANOTHER_CERTIFICATE}.`);
   const [made, revocations] = await Promise.all([
     certificateStore.made([PROBE_ACCOUNT]),

@@ -1,5 +1,5 @@
 // Checks that the core answers on its API, enrollment and streaming ports, how much memory it uses,
-// and reports the load of its stream.
+// and reports the load of its stream. Of several core nodes it checks each.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { formatBytes, percentageOf, rounded } from '@holdfast/kit/format';
@@ -9,6 +9,7 @@ import type { TlsEndpoint } from '../../host/port.ts';
 import type { Finding } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
 import type { Monitored } from '../monitored.ts';
+import { type NodeData, nodeFindings, nodesOf, nodesSentence } from './core-nodes.ts';
 
 type Endpoint = 'API' | 'enrollment' | 'stream';
 
@@ -34,6 +35,11 @@ interface CoreData {
   /** Of a release: the newest migration of its database. Null if unknown. */
   schema: number | null;
   doors: EndpointState[];
+  /** The node that was asked; with the next two only if there are several. */
+  node?: string;
+  /** Whether that node reaches the others. */
+  bus_up?: boolean;
+  nodes?: NodeData[];
 }
 
 /** Above this, a Java process spends its time on garbage collection. */
@@ -64,7 +70,10 @@ export const core = healthModule<CoreData>({
       places.api === undefined ? undefined : api.stream().catch(() => undefined),
     ]);
     const status = requested?.status;
-    const schema = status === undefined ? null : await schemaOf(status, coreDatabase);
+    const [schema, nodes] = await Promise.all([
+      status === undefined ? null : schemaOf(status, coreDatabase),
+      facts?.cluster === undefined ? undefined : nodesOf(facts.cluster, tls),
+    ]);
     const used = status?.memory?.usedBytes ?? null;
     const cap = status?.memory?.capBytes ?? null;
     return {
@@ -82,6 +91,7 @@ export const core = healthModule<CoreData>({
         enrollment,
         streaming,
       ],
+      ...nodes,
     };
   },
 
@@ -91,12 +101,13 @@ export const core = healthModule<CoreData>({
       ...schemaFindings(data),
       ...memoryFindings(data),
       ...clientFindings(data),
+      ...nodeFindings(data),
     ];
   },
 
-  well: ({ version, memory_used_bytes: used, memory_pct: pct, thinning_seconds: seconds }) => {
+  well: ({ version, memory_used_bytes: used, memory_pct: pct, thinning_seconds: seconds, nodes }) => {
     const memory = used === null ? '' : ` Memory used: ${formatBytes(used)}${pct === null ? '' : ` (${pct} %)`}.`;
-    return `Core ${version ?? ''} answers on its API, enrollment and streaming ports.${memory}${thinningSentence(seconds)}`;
+    return `Core ${version ?? ''} answers on its API, enrollment and streaming ports.${memory}${thinningSentence(seconds)}${nodesSentence(nodes)}`;
   },
 
   trend: {

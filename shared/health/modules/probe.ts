@@ -2,6 +2,7 @@
 // It notices when every port answers but no device can work.
 
 import { rounded } from '@holdfast/kit/format';
+import { type NodeProbe, runNodeProbe } from '../../devices/connections/node-probe.ts';
 import { type ProbeStage, runProbe, type StageResult } from '../../devices/connections/probe.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
@@ -11,14 +12,16 @@ interface ProbeData {
   /** Connecting, sending and receiving; null if the probe did not get that far. */
   latency_seconds: number | null;
   failed_stage: ProbeStage | null;
+  /** An event from each of several core nodes to the next; only if there are several. */
+  nodes?: NodeProbe[];
 }
 
 const LATENCY: readonly ProbeStage[] = ['connect', 'send', 'receive'];
 
 export const probe = healthModule<ProbeData>({
   name: 'probe',
-  /** The probe itself ends within 30 s. */
-  withinMs: 33_000,
+  /** The probe itself ends within 30 s, the one of the nodes within 20 s. */
+  withinMs: 53_000,
 
   remedy: [
     'Check the part behind the failed stage. account and bind: the identity provider and its directory. groups: the directory. certificate and connect: the certificate of svc_probe. send and receive: the core. store: its database.',
@@ -33,21 +36,25 @@ export const probe = healthModule<ProbeData>({
     const timed = stages.filter(({ stage }) => LATENCY.includes(stage));
     const isThrough = timed.length === LATENCY.length && timed.every(({ ok }) => ok);
     const milliseconds = timed.reduce((sum, each) => sum + each.milliseconds, 0);
+    const nodes = failed === undefined ? await runNodeProbe(monitored) : undefined;
     return {
       stages,
       latency_seconds: isThrough ? rounded(milliseconds / 1000, 3) : null,
       failed_stage: failed?.stage ?? null,
+      ...(nodes && { nodes }),
     };
   },
 
-  findings({ stages, latency_seconds: latency }, thresholds) {
+  findings({ stages, latency_seconds: latency, nodes = [] }, thresholds) {
     return [
       ...stages.flatMap(({ stage, problem }) => (problem === null ? [] : [failure(stage, problem)])),
-      ...(latency === null ? [] : [slowness(latency, limitsOf(thresholds, 'latency_'))]),
+      ...(latency === null ? [] : [slowness('end to end', latency, limitsOf(thresholds, 'latency_'))]),
+      ...nodes.flatMap((each) => nodeFindings(each, limitsOf(thresholds, 'latency_'))),
     ];
   },
 
-  well: ({ latency_seconds: latency }) => `A test event arrived after ${latency ?? 0} s and was stored.`,
+  well: ({ latency_seconds: latency, nodes }) =>
+    `A test event arrived after ${latency ?? 0} s and was stored.${nodes === undefined ? '' : ` Each of ${nodes.length} nodes reached the next.`}`,
 
   trend: {
     name: 'end to end',
@@ -65,10 +72,21 @@ function failure(stage: ProbeStage, problem: string): Finding {
   return FACTS.includes(stage) ? { kind: 'fact', status: 'critical', says } : { kind: 'failure', says };
 }
 
-function slowness(seconds: number, limits: { warning: number; critical: number }): Finding {
+interface LatencyLimits {
+  warning: number;
+  critical: number;
+}
+
+function nodeFindings({ node, to, milliseconds, problem }: NodeProbe, limits: LatencyLimits): Finding[] {
+  const remedy = 'Read the logs of both nodes and of NATS, and see the module core.';
+  if (problem !== null) return [{ kind: 'failure', says: `node ${node}: ${problem.replace(/\.$/, '')}`, remedy }];
+  return milliseconds === null ? [] : [slowness(`node ${node} to ${to}`, milliseconds / 1000, limits)];
+}
+
+function slowness(subject: string, seconds: number, limits: LatencyLimits): Finding {
   return {
     kind: 'figure',
-    subject: 'end to end',
+    subject,
     value: seconds,
     limits,
     says: `${seconds} s`,

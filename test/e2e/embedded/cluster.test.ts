@@ -169,6 +169,24 @@ describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, 
     cy = await open(people.cy, 'CY', 2);
   });
 
+  it('are measured each, and an event from each to the next arrives', async () => {
+    interface Measured {
+      message: string;
+      data: { bus_up: boolean; nodes: { node: string; clients: number; streaming: string; ok: boolean }[] };
+    }
+    const measured = (name: string) => asAdministrator(() => stack).json<Measured>('GET', `/api/health/${name}`);
+    const { data: core, message } = await measured('core');
+    expect(message).toMatch(/ 3 nodes with \d+ connections\.$/);
+    expect(core).toMatchObject({ bus_up: true });
+    const expected = ['core', 'core-2', 'core-3'].map((node, index) => [
+      node,
+      stack.file().core.nodes?.[index]?.streaming,
+    ]);
+    expect(core.nodes.map(({ node, streaming }) => [node, streaming])).toEqual(expected);
+    const { data: probe } = await measured('probe');
+    expect(probe.nodes.map(({ node, ok }) => [node, ok])).toEqual(expected.map(([node]) => [node, true]));
+  });
+
   it('end a revoked certificate and follow a change of groups on every node within a second', async () => {
     const admin = await apiDevice(nodes[0], work);
     const eve = await open(people.eve, 'EVE', 2);
