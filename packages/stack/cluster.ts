@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, unwatchFile, watchFile } from 'node:fs';
 import { connect } from 'node:net';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -10,7 +10,7 @@ import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { StackError } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
 import type { ServerCertificateFiles } from '@holdfast/pki/server-certificate';
-import type { Layout, Ports } from './process/layout.ts';
+import { type Layout, NODE_PORT_STEP, type Ports } from './process/layout.ts';
 import { processLog } from './process/process-log.ts';
 import { nodeProcess, type ProcessSpec } from './process/supervised-process.ts';
 import { generatePassword } from './secrets.ts';
@@ -31,8 +31,8 @@ export interface ClusterPlan {
 }
 
 export const MAX_NODES = 9;
-const PORT_STEP = 10;
 const NATS_USER = 'core';
+const CERTIFICATE_EVERY_MS = 30_000;
 const ANSWER_WITHIN_MS = 2_000;
 
 /** The nodes of `--cluster N`. The password of the bus is another one at each start. */
@@ -40,7 +40,7 @@ export function clusterPlan(count: number, layout: Layout, ports: Ports, core: C
   const nats = { port: ports.nats, username: NATS_USER, password: generatePassword() };
   const nodes = Array.from({ length: count }, (_, index): ClusterNodePlan => {
     const role = index === 0 ? 'core' : `core-${index + 1}`;
-    const shifted = (port: number): number => port + index * PORT_STEP;
+    const shifted = (port: number): number => port + index * NODE_PORT_STEP;
     const own = {
       core: shifted(ports.core),
       enrollment: shifted(ports.enrollment),
@@ -123,7 +123,7 @@ export function natsProcess({ nats }: ClusterPlan, layout: Layout, certificates:
     role: 'nats',
     start(): ChildProcess {
       writeFileAtomically(file, configuration(nats, certificates), 0o600);
-      return log.open((descriptor) =>
+      const server = log.open((descriptor) =>
         spawn(natsProgram(), ['-c', file], {
           cwd: layout.run,
           env: { PATH: process.env['PATH'] },
@@ -131,6 +131,8 @@ export function natsProcess({ nats }: ClusterPlan, layout: Layout, certificates:
           stdio: ['ignore', descriptor, descriptor],
         }),
       );
+      reloadOnChange(server, certificates.certificate);
+      return server;
     },
     answers: () => greets(nats.port),
     answersWithinMs: 30_000,
@@ -142,6 +144,13 @@ export function natsProcess({ nats }: ClusterPlan, layout: Layout, certificates:
         ?.split('\n')
         .findLast((line) => line.includes('[FTL]')),
   };
+}
+
+/** The core renews the certificate; NATS reads it again at SIGHUP, and keeps its connections. */
+export function reloadOnChange(server: Pick<ChildProcess, 'kill' | 'once'>, certificate: string): void {
+  const reload = (): void => void server.kill('SIGHUP');
+  watchFile(certificate, { interval: CERTIFICATE_EVERY_MS, persistent: false }, reload);
+  server.once('exit', () => unwatchFile(certificate, reload));
 }
 
 function configuration(
