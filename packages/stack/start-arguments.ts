@@ -5,7 +5,7 @@ import { isUnicastAddress, normalAddress } from '@holdfast/kit/addresses';
 import { type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
 import type { RestoreArguments } from './backup/restore.ts';
 import { MAX_NODES } from './cluster.ts';
-import { blockedPort, dataDirectory, HIGHEST_BASE_PORT } from './process/layout.ts';
+import { blockedPort, dataDirectory, HIGHEST_BASE_PORT, type WantedParts } from './process/layout.ts';
 
 export interface StartArguments {
   embedded: boolean;
@@ -64,13 +64,14 @@ export function parseStartArguments({ argv, home, cwd }: Invocation): StartArgum
     },
   });
   if (values.help === true) return 'help';
+  const parts = { flows: values.flows === true, nodes: cluster(values.cluster) };
   return {
     embedded: values.embedded === true,
     data: dataDirectory(values.data, { home, cwd }),
-    offset: offset(values.offset, values.flows === true),
+    offset: offset(values.offset, parts),
     detach: values.detach === true,
-    flows: values.flows === true,
-    cluster: cluster(values.cluster),
+    flows: parts.flows,
+    cluster: parts.nodes,
     listen: listen(values.listen),
     env: values.env === undefined ? undefined : resolve(cwd, values.env),
     restore: restoreArguments(cwd, values.restore, values['passphrase-file'], values['identity-file']),
@@ -94,12 +95,12 @@ function restoreArguments(
   return { file: resolve(cwd, file), passphraseFile: path(passphrase), identityFile: path(identity) };
 }
 
-function offset(value: string | undefined, flows: boolean): number {
+function offset(value: string | undefined, parts: WantedParts): number {
   if (value === undefined) return 0;
   const max = 65535 - HIGHEST_BASE_PORT;
   if (!/^\d{1,5}$/.test(value) || Number(value) > max)
     throw new UsageError(`--offset ${value}: must be a whole number from 0 to ${max}`);
-  const blocked = blockedPort(Number(value), flows);
+  const blocked = blockedPort(Number(value), parts);
   if (blocked === undefined) return Number(value);
   const { port, purpose, nextOffset } = blocked;
   throw new UsageError(

@@ -147,21 +147,41 @@ export interface BlockedPort {
   nextOffset: number;
 }
 
+/** How far the ports of two core nodes are apart. */
+export const NODE_PORT_STEP = 10;
+
+/** What a stack has beside its fixed parts. `nodes`: how many cores. */
+export interface WantedParts {
+  flows: boolean;
+  nodes?: number | undefined;
+}
+
 /** The first web port that browsers would refuse with this offset; undefined if there is none. */
-export function blockedPort(offset: number, flows: boolean): BlockedPort | undefined {
-  const blocked = firstBlocked(offset, flows);
+export function blockedPort(offset: number, parts: WantedParts): BlockedPort | undefined {
+  const blocked = firstBlocked(offset, parts);
   if (blocked === undefined) return undefined;
   let nextOffset = offset;
   do nextOffset = (Math.floor(nextOffset / OFFSET_STEP) + 1) * OFFSET_STEP;
-  while (firstBlocked(nextOffset, flows) !== undefined);
+  while (firstBlocked(nextOffset, parts) !== undefined);
   return { ...blocked, nextOffset };
 }
 
-function firstBlocked(offset: number, flows: boolean): Pick<BlockedPort, 'port' | 'purpose'> | undefined {
-  return Object.entries(WEB_PORTS)
+function firstBlocked(
+  offset: number,
+  { flows, nodes = 1 }: WantedParts,
+): Pick<BlockedPort, 'port' | 'purpose'> | undefined {
+  const further = Array.from({ length: nodes - 1 }, (_, index) => index + 2);
+  const ofNodes = further.flatMap((node) => {
+    const shift = (node - 1) * NODE_PORT_STEP + offset;
+    return [
+      { port: BASE_PORTS.core + shift, purpose: `API of core-${node}` },
+      { port: BASE_PORTS.enrollment + shift, purpose: `enrollment of core-${node}` },
+    ];
+  });
+  const fixed = Object.entries(WEB_PORTS)
     .filter(([name]) => flows || name !== 'flows')
-    .map(([name, purpose]) => ({ port: BASE_PORTS[name as keyof typeof WEB_PORTS] + offset, purpose }))
-    .find(({ port }) => BLOCKED_PORTS.includes(port));
+    .map(([name, purpose]) => ({ port: BASE_PORTS[name as keyof typeof WEB_PORTS] + offset, purpose }));
+  return [...fixed, ...ofNodes].find(({ port }) => BLOCKED_PORTS.includes(port));
 }
 
 /** The highest base port. An offset must keep it below 65536. */

@@ -116,7 +116,7 @@ async function freeOffset(): Promise<number> {
   let problem: unknown;
   for (let attempt = 0; attempt < TRIES; attempt++) {
     const offset = randomInt(20_000, 50_000);
-    if (blockedPort(offset, true) !== undefined) continue;
+    if (blockedPort(offset, { flows: true }) !== undefined) continue;
     const wanted = Object.entries(portsWithOffset(offset)).map(([purpose, port]) => ({
       address: '127.0.0.1',
       port,

@@ -62,8 +62,25 @@ it.each([
   [0, true, undefined],
   [1000, true, undefined],
 ])('checks whether --offset %i (--flows: %s) needs a blocked port', (offset, flows, blocked) => {
-  expect(blockedPort(offset, flows)).toEqual(blocked);
-  if (blocked !== undefined) expect(blockedPort(blocked.nextOffset, flows)).toBeUndefined();
+  expect(blockedPort(offset, { flows })).toEqual(blocked);
+  if (blocked !== undefined) expect(blockedPort(blocked.nextOffset, { flows })).toBeUndefined();
+});
+
+it.each([
+  [1624, 'enrollment of core-2'],
+  [1617, 'API of core-3'],
+])('checks the ports of every core node with --offset %i', (offset, purpose) => {
+  const parts = { flows: false, nodes: 3 };
+  expect(blockedPort(offset, parts)).toEqual({ port: 10_080, purpose, nextOffset: 1700 });
+  expect(blockedPort(offset, { flows: false })).toBeUndefined();
+  expect(() =>
+    parseStartArguments({
+      home: '/nowhere',
+      cwd: '/nowhere',
+      environment: {},
+      argv: ['--embedded', '--cluster', '3', '--offset', String(offset)],
+    }),
+  ).toThrow(`browsers refuse port 10080 (${purpose})`);
 });
 
 it('suggests an offset that start.sh accepts for every blocked one', () => {
@@ -72,7 +89,7 @@ it('suggests an offset that start.sh accepts for every blocked one', () => {
     parseStartArguments({ ...call, argv: ['--embedded', '--flows', '--offset', String(offset)] });
   let blocked = 0;
   for (let offset = 0; offset <= 65_535 - Math.max(...Object.values(BASE_PORTS)); offset++) {
-    const found = blockedPort(offset, true);
+    const found = blockedPort(offset, { flows: true });
     if (found === undefined) continue;
     blocked += 1;
     expect(() => parse(offset)).toThrow(`browsers refuse port ${found.port} (${found.purpose})`);
