@@ -46,6 +46,8 @@ export interface SentTo {
 export interface OtherNodes {
   /** Numbers of clients on this node are greater. */
   readonly firstNumber: number;
+  /** How many clients they have. */
+  readonly size: number;
   /** To everybody there who receives from one of these places. */
   toPlaces(event: Outgoing, places: readonly number[], sent?: SentTo): void;
   /** To these clients, as far as they receive from one of the places; undefined: from any. */

@@ -55,6 +55,8 @@ interface Reached {
   reached: Set<Client> | undefined;
   /** A device that it names is not there. */
   isMissing: boolean;
+  /** On other nodes: whoever receives from these places, and these clients. */
+  elsewhere: { places: readonly number[]; clients: ReadonlySet<RemoteClient> };
 }
 
 interface HeldForMissions {
@@ -62,6 +64,7 @@ interface HeldForMissions {
   kept: KeptEvent;
 }
 
+const NO_ONE: Reached['elsewhere'] = { places: [], clients: new Set() };
 const MAX_PLACE_SETS = 1_000;
 
 export class Router {
@@ -83,12 +86,12 @@ export class Router {
     const destinations = destinationsOf(event);
     const delivery = this.#options.deliveryOf(event, stamp);
     const isReport = this.#options.presence.saw(event, from, delivery, stamp, destinations.broadcast);
-    const { reached, isMissing } = this.#deliver(event, delivery, stamp, destinations, { sender: from, isReport });
+    const reached = this.#deliver(event, delivery, stamp, destinations, { sender: from, isReport });
     this.#store(event, delivery, stamp, atMs, from, destinations);
     if (event.type.startsWith(ALARM))
       this.#options.repeater.saw(event, delivery, from.username, this.#placesFor(from, destinations));
     const requested = destinations.missions.length === 0 ? undefined : this.#heldForMissions(event, delivery, stamp);
-    const returned = isMissing && isMessage(event.type) ? undelivered(event, delivery.detail()) : undefined;
+    const returned = reached.isMissing && isMessage(event.type) ? undelivered(event, delivery.detail()) : undefined;
     if (returned !== undefined) this.#options.outboxes.send(this.#options.serverEvent(returned), [from]);
     return requested && { done: this.#throughMissions(requested, from, destinations, reached), kept: requested.kept };
   }
@@ -140,7 +143,7 @@ export class Router {
       this.#options.outboxes.send(delivery, now, from);
       if (!isHeld) others?.toPlaces(delivery, from.audience.places, sent);
       const isMissing = devices.some((device) => this.#reachable(device, from).length === 0 && !isElsewhere(device));
-      return { reached: undefined, isMissing };
+      return { reached: undefined, isMissing, elsewhere: NO_ONE };
     }
     const reached = new Set<Client>();
     let isMissing = false;
@@ -149,22 +152,28 @@ export class Router {
       if (found.length === 0 && !isElsewhere(device)) isMissing = true;
       for (const client of found) reached.add(client);
     }
-    if (others !== undefined) this.#deliverElsewhere(others, delivery, from, destinations);
+    const elsewhere = others === undefined ? NO_ONE : this.#deliverElsewhere(others, delivery, from, destinations);
     for (const group of groups)
       for (const place of placesInto(group, from))
         for (const member of this.#hearing(() => placed(event), [...this.#options.audiences.among([place])]))
           reached.add(member);
     this.#options.outboxes.send(delivery, [...reached], from);
-    return { reached, isMissing };
+    return { reached, isMissing, elsewhere };
   }
 
   /** To each client once: whoever is named and in one of the groups gets it by the group. */
-  #deliverElsewhere(others: OtherNodes, outgoing: Outgoing, from: Client, { devices, groups }: Destinations): void {
+  #deliverElsewhere(
+    others: OtherNodes,
+    outgoing: Outgoing,
+    from: Client,
+    { devices, groups }: Destinations,
+  ): Reached['elsewhere'] {
     const places = [...new Set(groups.flatMap((group) => placesInto(group, from)))];
     if (places.length > 0) others.toPlaces(outgoing, places, { sender: from });
     const named = new Set(devices.flatMap((device) => this.#elsewhere(device, from)));
     const rest = [...named].filter(({ receivesFrom }) => !meet(receivesFrom, places));
     if (rest.length > 0) others.toClients(outgoing, rest, from.audience.places);
+    return { places, clients: named };
   }
 
   /** As `#reachable`, on the other nodes. */
@@ -250,7 +259,7 @@ export class Router {
     { post, kept }: HeldForMissions,
     from: Client,
     destinations: Destinations,
-    reached: ReadonlySet<Client> | undefined,
+    { reached, elsewhere: reachedElsewhere }: Reached,
   ): Promise<void> {
     const sender = { username: from.username, clientUid: from.shown?.uid ?? '', places: from.audience.places };
     const { others } = this.#options;
@@ -263,7 +272,9 @@ export class Router {
         const found = this.#options.roster.ofDevice(device, (client) => client !== from && hearing.has(client));
         if (found !== undefined && reached?.has(found) === false) more.add(found);
         if (reached !== undefined)
-          for (const client of remoteHearing(others?.ofDevice(device) ?? [], sender.places)) elsewhere.add(client);
+          for (const client of remoteHearing(others?.ofDevice(device) ?? [], sender.places))
+            if (!reachedElsewhere.clients.has(client) && !meet(client.receivesFrom, reachedElsewhere.places))
+              elsewhere.add(client);
       }
     if (!kept.isKept) return;
     this.#options.outboxes.send(kept, [...more], from);
