@@ -29,6 +29,8 @@ export interface CoreCertificatesOptions {
   validityDays: number;
   /** Another node makes what is missing, and renews it. */
   isFollower?: boolean;
+  /** Name of this node of a cluster. */
+  node?: string | undefined;
   /** The database `cot`, migrated. */
   run: RunSql;
   log: Log;
@@ -56,10 +58,14 @@ export class CoreCertificates {
 
   /** With all of them up to date. Rejects as `createCore` does. */
   static async open(options: CoreCertificatesOptions): Promise<CoreCertificates> {
-    const { dataDirectory, serverNames, validityDays, log, now } = options;
+    const { dataDirectory, serverNames, validityDays, node: writer, log, now } = options;
     const files = await ensureServerCertificate(dataDirectory, serverNames, now());
     const warn = (text: string): void => log.warn('certificates.warning', { text });
-    const opened = new CoreCertificates(options, files, await openAuthority(dataDirectory, { validityDays, warn }));
+    const opened = new CoreCertificates(
+      options,
+      files,
+      await openAuthority(dataDirectory, { validityDays, warn, writer }),
+    );
     await opened.#refreshRevocations();
     if (options.isFollower === true) return opened;
     opened.#api = await opened.#ensureApiCertificate();

@@ -69,16 +69,26 @@ export class KeptRevocations implements Revocations {
   }
 
   /**
-   * Takes in what another node has revoked. That node writes the list; two that do so at once would
-   * spoil each other's file. Rejects with an AppError when the database is away.
+   * Takes in what another node has revoked. Every node writes the list then, so that the last one
+   * to write has all. Rejects with an AppError when the database is away.
    */
   async reread(): Promise<void> {
     if ((await this.#options.tableMark()) === this.#markSeen) return;
     await this.#inTurn(async () => {
-      const isUnwritten = this.#unwritten;
       this.#enforce(await this.#takeInTable());
-      this.#unwritten = isUnwritten;
+      if (this.#unwritten) await this.#writeOrLog();
     });
+  }
+
+  /** Refuses what another node has revoked, without asking the table. */
+  learn(entries: readonly RevokedEntry[]): void {
+    this.#enforce(this.#takeIn(entries));
+  }
+
+  /** The entry of a certificate that is refused; none for another. */
+  refused({ certificate }: Pick<CertificateRecord, 'certificate'>): RevokedEntry[] {
+    const entry = this.#refused.get(serialIn(certificate) ?? '');
+    return entry === undefined ? [] : [entry];
   }
 
   listTimes(): RevocationListTimes | undefined {
@@ -169,13 +179,20 @@ export class KeptRevocations implements Revocations {
       serial: entry.serial,
       connections_ended: ended,
     });
+    const failure = await this.#writeOrLog();
+    if (failure !== undefined) throw new PageFault(500, UNWRITTEN, { cause: failure });
+    return row;
+  }
+
+  /** Resolves with the error that it has logged. */
+  async #writeOrLog(): Promise<Error | undefined> {
     try {
       await this.#write();
+      return undefined;
     } catch (error) {
       this.#options.log.error('crl.not_written', { error: messageOf(error) });
-      throw new PageFault(500, UNWRITTEN, { cause: error });
+      return error instanceof Error ? error : new Error(messageOf(error));
     }
-    return row;
   }
 
   async #takeInTable(): Promise<string[]> {

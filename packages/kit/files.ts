@@ -16,9 +16,16 @@ import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf, explainFileError, StackError } from './app-error.ts';
 
-/** Replaces the file at `path`; readable by its owner only unless `mode` says otherwise. */
-export function writeFileAtomically(path: string, text: string | Uint8Array, mode = 0o600): void {
-  const temporary = `${path}.new`;
+/**
+ * Replaces the file at `path`; readable by its owner only unless `mode` says otherwise. Where
+ * several processes write the same file, each needs a temporary of its own.
+ */
+export function writeFileAtomically(
+  path: string,
+  text: string | Uint8Array,
+  mode = 0o600,
+  temporary = `${path}.new`,
+): void {
   try {
     rmSync(temporary, { force: true });
     const file = openSync(temporary, 'wx', mode);

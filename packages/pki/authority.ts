@@ -20,6 +20,8 @@ export interface AuthoritySettings {
   validityDays: number;
   /** Told about a list or an index that cannot be used; a copy of it is kept beside it. */
   warn?: (text: string) => void;
+  /** Name of this process, where several write the same list. */
+  writer?: string | undefined;
 }
 
 /** Says "supports channels" in a client certificate. */
@@ -59,6 +61,11 @@ export async function openAuthority(coreDirectory: string, settings: AuthoritySe
     return revoked;
   }
 
+  function replace(file: string, text: string, mode: number): void {
+    const { writer } = settings;
+    writeFileAtomically(file, text, mode, writer === undefined ? undefined : `${file}.${writer}.new`);
+  }
+
   function revokedInFiles(): RevokedEntry[] {
     const expiresAt = ca.certificate.notAfter;
     return distinct([...indexed(), ...listed().map((entry) => ({ ...entry, expiresAt, subject: '' }))]);
@@ -74,8 +81,8 @@ export async function openAuthority(coreDirectory: string, settings: AuthoritySe
         const entries = distinct(revoked);
         const number = max(lastNumber + 1n, BigInt(now.getTime()));
         const { pem, times } = signRevocationList(listIssuer, entries, number, now);
-        writeFileAtomically(files.revocationIndex, indexText(entries));
-        writeFileAtomically(files.revocationList, pem, 0o644);
+        replace(files.revocationIndex, indexText(entries), 0o600);
+        replace(files.revocationList, pem, 0o644);
         lastNumber = number;
         return times;
       }),

@@ -170,18 +170,34 @@ describe('the list', () => {
     expect([list.written, happened]).toEqual([[ada.serial], ['contexts', 'ended ada', 'list']]);
   });
 
-  it('is left to the node that has revoked somebody, whom this one refuses at once', async () => {
+  it('is written by every node after one has revoked somebody, so that none is missing in the last', async () => {
     const { revocations, rows, list, happened, clock } = await world();
     await revocations.refresh();
     happened.splice(0);
     rows.ada.revocationDate = new Date(0);
     await revocations.reread();
     await revocations.look();
-    expect([happened, revocations.isRevoked(ada.serial)]).toEqual([['contexts', 'ended ada'], true]);
-    expect(revocations.listTimes()).toBeDefined();
-    clock.at += DAY_MS;
+    expect([happened, list.written]).toEqual([['contexts', 'ended ada', 'list'], [ada.serial]]);
+    list.failure = new Error('disk full');
+    rows.ben.revocationDate = new Date(0);
+    await revocations.reread();
+    expect([revocations.isRevoked(ben.serial), revocations.listTimes()]).toEqual([true, undefined]);
+    list.failure = undefined;
+    clock.at += 60_000;
     await revocations.look();
-    expect(list.written).toEqual([ada.serial]);
+    expect(list.written).toEqual([ada.serial, ben.serial].toSorted());
+  });
+
+  it('of another node counts before the table answers, and stays', async () => {
+    const { revocations, rows, certificates, happened } = await world();
+    await revocations.revoke(rows.ada);
+    const other = await world();
+    other.revocations.learn(revocations.refused(rows.ada));
+    expect(other.happened).toEqual(['contexts', 'ended ada']);
+    await other.revocations.refresh();
+    expect([other.revocations.isRevoked(ada.serial), other.list.written]).toEqual([true, [ada.serial]]);
+    expect(revocations.refused(certificates.row(rows.ben.id))).toEqual([]);
+    expect(happened).toContain('list');
   });
 
   it('is written anew when a day has passed, and after a clock that was set back', async () => {
