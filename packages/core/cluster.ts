@@ -5,6 +5,7 @@ import { getHeapStatistics } from 'node:v8';
 import { urlHost } from '@holdfast/kit/addresses';
 import type { CoreCluster } from '@holdfast/kit/core-wire';
 import type { Log } from '@holdfast/kit/log';
+import { nameKey } from '@holdfast/kit/names';
 import { CORE_VERSION } from './admin/server.ts';
 import type { CorePortNumbers } from './core-ports.ts';
 import type { PeopleGroups } from './groups/own-groups.ts';
@@ -14,11 +15,12 @@ import { Freshness } from './mesh/freshness.ts';
 import { Mesh } from './mesh/mesh.ts';
 import type { Announcement } from './mesh/nodes.ts';
 import type { CoreFetch, Revocations } from './model/parts.ts';
-import type { CoreStream, Presence, StreamArrival } from './model/stream.ts';
+import type { Presence, StreamArrival } from './model/stream.ts';
 import type { KeptRevocations } from './revocations.ts';
 import { framings, stamps } from './stream/framings.ts';
 import type { Injectors } from './stream/injectors.ts';
 import type { LocalClients } from './stream/other-nodes.ts';
+import type { Stream } from './stream/stream.ts';
 import type { PresenceStore } from './store/presence.ts';
 
 export interface ClusterOptions {
@@ -46,7 +48,7 @@ export interface ClusterParts extends Pick<ClusterOptions, 'node' | 'index' | 'b
 
 /** What is connected to the mesh once the stream exists. */
 export interface ClusterStream {
-  stream: CoreStream;
+  stream: Pick<Stream, 'regroup' | 'forgetGroups'>;
   relay: LocalClients | undefined;
   injectors: Pick<Injectors, 'replace'>;
   /** As the database has them now. */
@@ -76,6 +78,9 @@ export class ClusterNode {
   readonly #control: Control;
   readonly #freshness: Freshness;
   #joined: ClusterStream | undefined;
+  /** Whose groups have changed and could not be read since. */
+  readonly #unread = new Set<string>();
+  #reading: Promise<void> | undefined;
   /** Clients of a lost node, until the presence log is there. */
   #wentWithNode: (who: Presence) => void = () => undefined;
 
@@ -124,7 +129,10 @@ export class ClusterNode {
     this.#joined = joined;
     if (joined.relay === undefined) throw new Error('the stream of a cluster has a relay');
     this.mesh.start(joined.relay);
-    this.#freshness.start(() => this.mesh.confirm());
+    this.#freshness.start(async () => {
+      void this.readGroups();
+      await this.mesh.confirm();
+    });
   }
 
   async close(): Promise<void> {
@@ -180,7 +188,7 @@ export class ClusterNode {
         try {
           return await revocations.revoke(record, options);
         } finally {
-          this.#control.tell({ changed: 'revocations' });
+          this.#control.tell({ changed: 'revocations', entries: this.#parts.revocations.refused(record) });
         }
       },
     };
@@ -189,7 +197,7 @@ export class ClusterNode {
   async regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void> {
     const device = clientUid === undefined ? {} : { clientUid };
     this.#control.tell({ changed: 'groups', usernames: [...usernames], ...device });
-    await this.#joined?.stream.regroup(usernames, clientUid);
+    await this.#regroup(usernames, clientUid);
   }
 
   /** Also on the other nodes, from the database. */
@@ -202,11 +210,36 @@ export class ClusterNode {
     };
   }
 
+  /** Those that could not be read; to be called often. The first one shows whether it works now. */
+  readGroups(): Promise<void> {
+    const read = async (): Promise<void> => {
+      const [first, ...rest] = this.#unread;
+      if (first === undefined) return;
+      await this.#regroup([first], undefined);
+      if (!this.#unread.has(first)) await this.#regroup(rest, undefined);
+    };
+    return (this.#reading ??= read().finally(() => (this.#reading = undefined)));
+  }
+
   async #follow(change: Change): Promise<void> {
-    if (change.changed === 'revocations') return this.#parts.revocations.reread();
-    if (change.changed === 'injectors') return this.#readInjectors();
-    this.#parts.people.forget(change.usernames);
-    await this.#joined?.stream.regroup(change.usernames, change.clientUid);
+    const { people, revocations } = this.#parts;
+    switch (change.changed) {
+      case 'revocations':
+        // At once, and for good: the table may be unreachable for this node.
+        revocations.learn(change.entries);
+        return revocations.reread();
+      case 'injectors':
+        return this.#readInjectors();
+      case 'groups':
+        people.forget(change.usernames);
+        return this.#regroup(change.usernames, change.clientUid);
+    }
+  }
+
+  async #regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void> {
+    const unread = await this.#joined?.stream.regroup(usernames, clientUid);
+    for (const username of usernames) this.#unread.delete(nameKey(username));
+    for (const username of unread ?? []) this.#unread.add(nameKey(username));
   }
 
   async #readInjectors(): Promise<void> {
@@ -215,6 +248,7 @@ export class ClusterNode {
 
   async #reread(): Promise<void> {
     this.#parts.people.forgetAll();
+    this.#joined?.stream.forgetGroups();
     await this.#parts.revocations.reread();
   }
 
@@ -222,6 +256,6 @@ export class ClusterNode {
     await this.#reread();
     await this.#readInjectors();
     const own = [...(this.#joined?.relay?.all() ?? [])].map(({ username }) => username);
-    await this.#joined?.stream.regroup([...new Set(own)], undefined);
+    await this.#regroup([...new Set(own)], undefined);
   }
 }

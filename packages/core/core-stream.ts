@@ -45,7 +45,7 @@ export function streamGroups({ people, groups, activeGroups }: StreamGroupsParts
         .filter(({ active }) => active)
         .map(({ group, direction }) => ({ name: group.name, direction, place: group.bitpos }));
     },
-    forget: (usernames) => people.forget(usernames),
+    forget: (usernames) => (usernames === undefined ? people.forgetAll() : people.forget(usernames)),
   };
 }
 

@@ -111,7 +111,7 @@ const MAX_UPLOAD_BYTES = 400 * 1024 * 1024;
 export async function createCore(options: CoreOptions): Promise<Core> {
   const { dataDirectory, run, directory, log, now, steadyMs } = options;
   const isFollower = (options.cluster?.index ?? 0) > 0;
-  const certificates = await CoreCertificates.open({ ...options, isFollower });
+  const certificates = await CoreCertificates.open({ ...options, isFollower, node: options.cluster?.node });
   const people: GroupParts = {
     people: new PeopleGroups({ directory, memberships: membershipsOf(CHANNEL_PREFIX, options.roleGroups), now }),
     groups: groupStore(run),
@@ -247,7 +247,7 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     knownAccount: LDAP_SERVICE_ACCOUNT,
     endpoints: clientEndpoints(run),
     subscriptions: stream,
-    regroup: (usernames, clientUid) => (cluster ?? stream).regroup(usernames, clientUid),
+    regroup: async (usernames, clientUid) => void (await (cluster ?? stream).regroup(usernames, clientUid)),
     toEverybody: (event) => stream.toEverybody(event),
     streamCounts: () => stream.counts(),
     maxClients: parts.limit.streaming,

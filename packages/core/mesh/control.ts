@@ -6,8 +6,14 @@ import { z } from 'zod';
 import type { Bus } from './bus.ts';
 import { subjects } from './subjects.ts';
 
+const revoked = z.object({
+  serial: z.string(),
+  revokedAt: z.coerce.date(),
+  expiresAt: z.coerce.date(),
+  subject: z.string(),
+});
 const changeSchema = z.discriminatedUnion('changed', [
-  z.object({ changed: z.literal('revocations') }),
+  z.object({ changed: z.literal('revocations'), entries: z.array(revoked) }),
   z.object({ changed: z.literal('injectors') }),
   z.object({ changed: z.literal('groups'), usernames: z.array(z.string()), clientUid: z.string().optional() }),
 ]);
@@ -19,20 +25,20 @@ export class Control {
   /** What the bus may not have taken. */
   readonly #untold = new Map<Change['changed'], Change>();
 
-  /** `reread` is called for the changes of other nodes, `failed` when it could not. */
+  /** `reread` is called for the changes of other nodes, `failed` when it rejects. */
   constructor(bus: Bus, reread: (change: Change) => Promise<void>, failed: () => void, log: Log) {
     this.#bus = bus;
     bus.subscribe(subjects.control, (message) => {
-      const follow = async (): Promise<void> => {
-        try {
-          await reread(changeSchema.parse(JSON.parse(message.toString('utf8'))));
-        } catch (error) {
-          log.error('mesh.reread_failed', { error: messageOf(error) });
-          failed();
-        }
-      };
-      const pending = follow().finally(() => this.#pending.delete(pending));
-      this.#pending.add(pending);
+      try {
+        const change = changeSchema.parse(JSON.parse(message.toString('utf8')));
+        const pending = reread(change)
+          .catch(failed)
+          .finally(() => this.#pending.delete(pending));
+        this.#pending.add(pending);
+      } catch (error) {
+        log.error('mesh.message_unreadable', { error: messageOf(error), bytes: message.length });
+        failed();
+      }
     });
     bus.onChange((isUp) => {
       if (isUp) for (const change of this.#untold.values()) this.#say(change);
@@ -61,6 +67,8 @@ export class Control {
 }
 
 function joined(before: Change | undefined, change: Change): Change {
+  if (before?.changed === 'revocations' && change.changed === 'revocations')
+    return { changed: 'revocations', entries: [...before.entries, ...change.entries] };
   if (before?.changed !== 'groups' || change.changed !== 'groups') return change;
   const usernames = [...new Set([...before.usernames, ...change.usernames])];
   const { clientUid } = change;

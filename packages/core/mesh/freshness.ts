@@ -10,9 +10,9 @@ export interface FreshnessOptions {
   bus: Pick<Bus, 'isUp' | 'fence' | 'onChange'>;
   /** Resolves when what other nodes have told has been read. */
   settled: () => Promise<void>;
-  /** Takes in what the database and the directory say now. Rejects when they don't answer. */
+  /** Takes in what the database says now. Rejects when it does not answer. */
   reread: () => Promise<void>;
-  /** Also the groups of those who are connected; after a cut. */
+  /** Also for those who are connected; after a cut. */
   rereadAll: () => Promise<void>;
   log: Log;
   /** Milliseconds that never go back. */
@@ -32,19 +32,21 @@ export class Freshness {
   #cuts = 0;
   readonly #inTurn = serialize();
   #rereading: Promise<void> | undefined;
+  /** Logged already: only the change is. */
+  #isUnreadable = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: FreshnessOptions) {
     this.#options = options;
     options.bus.onChange((isUp) => {
       this.cut();
-      if (isUp) void this.#recover();
+      if (isUp) void this.look();
     });
   }
 
   /** Proves it several times a second from now on. `also` is called each time. */
   start(also: () => Promise<void> = () => Promise.resolve()): void {
-    if (this.#options.bus.isUp) void this.#recover();
+    if (this.#options.bus.isUp) void this.look();
     this.#timer = setInterval(() => {
       void this.look();
       also().catch(() => undefined);
@@ -60,8 +62,8 @@ export class Freshness {
   /** Never rejects. */
   async look(): Promise<void> {
     try {
-      if (this.#isCut) await (this.#options.bus.isUp ? this.#recover() : this.#rereadOnce());
-      else await this.#prove();
+      if (!this.#isCut) await this.#prove();
+      else await (this.#options.bus.isUp ? this.#recover() : this.#rereadOnce());
     } catch {
       // Rule `cutOffNode`: who wants in is asked for again in `admit`, which says why it refuses.
     }
@@ -79,11 +81,7 @@ export class Freshness {
       if (!this.#isCut) await this.#prove().catch(() => undefined);
       if (!this.isFresh) await this.#rereadOnce();
       return true;
-    } catch (error) {
-      this.#options.log.warn('mesh.admission_refused', {
-        error: messageOf(error),
-        reason: 'this node is cut off and cannot read what is revoked',
-      });
+    } catch {
       return false;
     }
   }
@@ -103,7 +101,7 @@ export class Freshness {
   }
 
   #rereadOnce(): Promise<void> {
-    return (this.#rereading ??= this.#options.reread().finally(() => (this.#rereading = undefined)));
+    return (this.#rereading ??= this.#told(this.#options.reread).finally(() => (this.#rereading = undefined)));
   }
 
   /** After the subscriptions stand again: what was told before that is read. */
@@ -111,13 +109,26 @@ export class Freshness {
     return this.#inTurn(async () => {
       if (!this.#isCut) return;
       const cuts = this.#cuts;
-      try {
-        await this.#prove();
-        await this.#options.rereadAll();
-        if (cuts === this.#cuts) this.#isCut = false;
-      } catch (error) {
-        this.#options.log.warn('mesh.reread_failed', { error: messageOf(error) });
-      }
+      await this.#prove();
+      await this.#told(this.#options.rereadAll);
+      if (cuts === this.#cuts) this.#isCut = false;
     });
+  }
+
+  async #told(read: () => Promise<void>): Promise<void> {
+    const { log } = this.#options;
+    try {
+      await read();
+      if (this.#isUnreadable) log.info('mesh.reread');
+      this.#isUnreadable = false;
+    } catch (error) {
+      if (!this.#isUnreadable)
+        log.warn('mesh.reread_failed', {
+          error: messageOf(error),
+          consequence: 'this node may have missed a revocation: it admits no device',
+        });
+      this.#isUnreadable = true;
+      throw error;
+    }
   }
 }

@@ -87,6 +87,10 @@ export class Mesh implements OtherNodes {
     return index * NUMBERS_PER_NODE + now().getTime();
   }
 
+  get size(): number {
+    return this.#clients.size;
+  }
+
   /** Begins to talk with the other nodes, for these clients. */
   start(local: LocalClients): void {
     this.#local = local;
@@ -108,6 +112,7 @@ export class Mesh implements OtherNodes {
     const confirm = this.#sender.confirmable();
     await this.#options.bus.fence();
     confirm();
+    this.peers.proven();
   }
 
   toPlaces(event: Outgoing, places: readonly number[], sent: SentTo = {}): void {

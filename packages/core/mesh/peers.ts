@@ -69,6 +69,7 @@ interface Peer {
 const JSON_START = 0x7b;
 const BEAT_MS = 1_000;
 const SILENT_MS = 5_000;
+const DEAF_MS = 2 * BEAT_MS;
 const COMPLETE_WITHIN_MS = 3_000;
 /** How often the others learn when clients were heard last. */
 const SEEN_EVERY_BEATS = 10;
@@ -88,6 +89,7 @@ export class Peers {
   #revision = 0;
   #beats = 0;
   #lastBeatMs = Number.NaN;
+  #provenMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #completing: NodeJS.Timeout | undefined;
 
@@ -152,17 +154,22 @@ export class Peers {
     this.#left = [];
   }
 
-  /** Called each second. */
+  /** The bus has answered: what others have said until now was heard. */
+  proven(): void {
+    this.#provenMs = this.#options.steadyMs();
+  }
+
+  /** Called each second. Silence counts only while this node could hear the others. */
   beat(): void {
-    const { steadyMs, local } = this.#options;
+    const { bus, steadyMs, local } = this.#options;
     const atMs = steadyMs();
-    const wasPaused = atMs - this.#lastBeatMs > 2 * BEAT_MS;
+    const wasDeaf = !bus.isUp || atMs - this.#provenMs > DEAF_MS || atMs - this.#lastBeatMs > DEAF_MS;
     this.#lastBeatMs = atMs;
     const isDue = ++this.#beats % SEEN_EVERY_BEATS === 0;
     const seen = isDue ? [...local()].map((each) => [each.number, each.lastReadMs, each.processed] as const) : [];
     this.#say('beat', { seen: seen.map(([...each]) => each), memoryBytes: this.#options.announcement().memoryBytes });
     for (const [node, peer] of this.#peers)
-      if (wasPaused) peer.heardMs = atMs;
+      if (wasDeaf) peer.heardMs = atMs;
       else if (atMs - peer.heardMs > SILENT_MS) this.#lost(node);
   }
 

@@ -267,8 +267,8 @@ export interface StreamGroups {
    * knows and that is not active. Rejects with an AppError when directory or database are away.
    */
   of(certificate: ClientCertificate): Promise<readonly PlacedMembership[] | 'closed'>;
-  /** What is asked next is asked of the directory. */
-  forget(usernames: readonly string[]): void;
+  /** What is asked next is asked of the directory; without names for everybody. */
+  forget(usernames?: readonly string[]): void;
 }
 
 export interface StreamCounts {
@@ -297,8 +297,8 @@ export interface StreamArrival extends Pick<Arrival, 'clientAddress' | 'clientPo
 export interface CoreStream extends Subscriptions, StreamNotices {
   /** What the listener of 8089 hands over. */
   accepted(arrival: StreamArrival): void;
-  /** Takes the groups of those people anew. `clientUid` is the device that has switched them. */
-  regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void>;
+  /** `clientUid` has switched them. Resolves with those whose groups are unreadable now. */
+  regroup(usernames: readonly string[], clientUid: string | undefined): Promise<string[]>;
   /**
    * To all who are connected now, whatever their groups, and to no table. Returns how many they
    * are; waits for nobody.

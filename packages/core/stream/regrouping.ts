@@ -43,8 +43,12 @@ export class Regrouping {
     this.#options = options;
   }
 
-  /** Resolves when they count. The device of that uid knows already. */
-  async regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void> {
+  /**
+   * Resolves when they count, with those whose groups cannot be read. The device of that uid knows
+   * already.
+   */
+  async regroup(usernames: readonly string[], clientUid: string | undefined): Promise<string[]> {
+    this.#options.memberships.forget(usernames);
     const clients = new Set(usernames.flatMap((username) => this.#options.roster.ofUser(username)));
     const answers = new Map<string, ReturnType<Memberships['of']>>();
     /** All the devices of a person have the same answer. */
@@ -54,11 +58,14 @@ export class Regrouping {
       answers.set(key, answer);
       return answer;
     };
-    await Promise.all(
-      [...clients].map((client) =>
-        this.#take(client, clientUid !== undefined && client.shown?.uid === clientUid, answerFor(client)),
-      ),
+    const unread = await Promise.all(
+      [...clients].map(async (client) => {
+        const answer = answerFor(client);
+        await this.#take(client, clientUid !== undefined && client.shown?.uid === clientUid, answer);
+        return (await answer) === 'unknown' ? [client.username] : [];
+      }),
     );
+    return [...new Set(unread.flat())];
   }
 
   /** Those whose time has come; to be called often. */
@@ -179,6 +186,13 @@ export class Memberships {
       this.#unavailable = true;
       return this.#learned.get(key) ?? 'unknown';
     }
+  }
+
+  /** What has changed is not remembered; without names for everybody. */
+  forget(usernames?: readonly string[]): void {
+    if (usernames === undefined) return this.#learned.clear();
+    for (const username of usernames)
+      for (const channels of [true, false]) this.#learned.delete(`${channels} ${nameKey(username)}`);
   }
 
   #learn(key: string, memberships: readonly PlacedMembership[]): void {

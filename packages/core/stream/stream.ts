@@ -165,11 +165,18 @@ export class Stream implements CoreStream {
     });
   }
 
-  regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void> {
+  regroup(usernames: readonly string[], clientUid: string | undefined): Promise<string[]> {
     this.#options.groups.forget(usernames);
     const keys = new Set(usernames.map(nameKey));
     for (const requested of this.#arriving.values()) requested.isOld ||= keys.has(requested.key);
     return this.#regrouping.regroup(usernames, clientUid);
+  }
+
+  /** No groups that were read before let anybody in any more. */
+  forgetGroups(): void {
+    this.#options.groups.forget();
+    this.#memberships.forget();
+    for (const requested of this.#arriving.values()) requested.isOld = true;
   }
 
   list(): Subscription[] {
@@ -226,7 +233,7 @@ export class Stream implements CoreStream {
   #createThinning(redeliver: Redeliver, steadyMs: () => number): Thinning {
     return new Thinning({
       rows: this.#options.thinning ?? [],
-      clients: () => this.#roster.all.size,
+      clients: () => this.#roster.all.size + (this.#others?.size ?? 0),
       newest: () => this.#lastNumber,
       send: (...held) => this.#router.deliverHeld(...held),
       redeliver,

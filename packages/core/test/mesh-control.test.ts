@@ -18,20 +18,23 @@ function world() {
 describe('a change on a node', () => {
   it('is told to the others once', async () => {
     const { bus, control, read } = world();
-    control.tell({ changed: 'revocations' });
+    control.tell({ changed: 'revocations', entries: [] });
     control.tell({ changed: 'groups', usernames: ['ada'], clientUid: 'uid-ada' });
     await settled();
     bus.turn(false);
     bus.turn(true);
     await settled();
-    expect(read).toEqual([{ changed: 'revocations' }, { changed: 'groups', usernames: ['ada'], clientUid: 'uid-ada' }]);
+    expect(read).toEqual([
+      { changed: 'revocations', entries: [] },
+      { changed: 'groups', usernames: ['ada'], clientUid: 'uid-ada' },
+    ]);
   });
 
   it('that is cut off is told when it is back, all of one kind together', async () => {
     const { bus, control, read } = world();
     bus.turn(false);
-    control.tell({ changed: 'revocations' });
-    control.tell({ changed: 'revocations' });
+    control.tell({ changed: 'revocations', entries: [] });
+    control.tell({ changed: 'revocations', entries: [] });
     control.tell({ changed: 'groups', usernames: ['ada', 'ben'] });
     control.tell({ changed: 'groups', usernames: ['ben', 'cyd'] });
     control.tell({ changed: 'injectors' });
@@ -39,7 +42,7 @@ describe('a change on a node', () => {
     bus.turn(true);
     await settled();
     expect(read).toEqual([
-      { changed: 'revocations' },
+      { changed: 'revocations', entries: [] },
       { changed: 'groups', usernames: ['ada', 'ben', 'cyd'] },
       { changed: 'injectors' },
     ]);

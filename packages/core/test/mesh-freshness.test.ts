@@ -11,15 +11,16 @@ function world() {
     if (!state.isDatabaseUp) throw new Error('the database is away');
     state[kind]++;
   };
+  const log = memoryLog();
   const freshness = new Freshness({
     bus,
     settled: () => state.settled,
     reread: () => answer('reread'),
     rereadAll: () => answer('all'),
-    log: memoryLog(),
+    log,
     steadyMs: () => state.ms,
   });
-  return { bus, state, freshness };
+  return { bus, state, log, freshness };
 }
 
 async function joined() {
@@ -67,6 +68,20 @@ describe('a node of a cluster', () => {
     expect(state.reread).toBe(2);
     state.isDatabaseUp = false;
     expect(await freshness.admit()).toBe(false);
+  });
+
+  it('that reaches neither the bus nor the database says so once, however many want in', async () => {
+    const { freshness, state, bus, log } = await joined();
+    state.isDatabaseUp = false;
+    bus.turn(false);
+    for (let n = 0; n < 5; n++) {
+      expect(await freshness.admit()).toBe(false);
+      await freshness.look();
+    }
+    expect(log.events.map(({ event }) => event)).toEqual(['mesh.reread_failed']);
+    state.isDatabaseUp = true;
+    expect(await freshness.admit()).toBe(true);
+    expect(log.events.map(({ event }) => event)).toEqual(['mesh.reread_failed', 'mesh.reread']);
   });
 
   it('that is back rereads everything before it counts as fresh, as often as it takes', async () => {

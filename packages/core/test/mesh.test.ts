@@ -1,58 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ThinningRow } from '@holdfast/kit/core-wire';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { Mesh } from '../mesh/mesh.ts';
-import type { Presence } from '../model/stream.ts';
 import { framings, stamps } from '../stream/framings.ts';
-import { cot, cotWorld, marti, sa, settled } from './fake-cot-stream.ts';
+import { cot, marti, sa, settled } from './fake-cot-stream.ts';
 import { announcementOf, MemoryHub } from './memory-bus.ts';
+import { closeMeshes, cluster, meshes } from './mesh-world.ts';
 
-const meshes: Mesh[] = [];
-
-afterEach(async () => {
-  for (const mesh of meshes.splice(0)) await mesh.close();
-});
-
-/** Nodes with the same people and groups. */
-function cluster(count = 2, thinning: ThinningRow[] = []) {
-  const hub = new MemoryHub();
-  const places = new Map<string, number>();
-  const people = new Map<string, string[] | 'closed'>();
-  const clock = { ms: 0 };
-  const went: Presence[] = [];
-  const nodes = Array.from({ length: count }, (_, index) => {
-    const bus = hub.bus();
-    const log = memoryLog();
-    const node = index === 0 ? 'core' : `core-${index + 1}`;
-    const mesh = new Mesh({
-      node,
-      index,
-      announcement: () => announcementOf(node),
-      bus,
-      redeliver: framings(8 * 1024 * 1024).redeliver,
-      stampAt: stamps('node1'),
-      wentWithNode: (who) => void went.push(who),
-      log,
-      now: () => new Date('2026-11-22T05:30:00Z'),
-      steadyMs: () => clock.ms,
-    });
-    meshes.push(mesh);
-    const world = cotWorld({}, { others: mesh, places, people, thinning });
-    if (world.stream.relay === undefined) throw new Error('a node of a cluster has a relay');
-    mesh.start(world.stream.relay);
-    return Object.assign(world, { mesh, bus, meshLog: log });
-  });
-  return { hub, people, clock, went, nodes: nodes as [(typeof nodes)[0], (typeof nodes)[0], ...typeof nodes] };
-}
-
-/** All nodes send their beat, that many seconds later. */
-async function beat({ clock, nodes }: ReturnType<typeof cluster>, seconds = 1, but?: object): Promise<void> {
-  for (let n = 0; n < seconds; n++) {
-    clock.ms += 1_000;
-    for (const node of nodes) if (node !== but) node.mesh.peers.beat();
-    await settled();
-  }
-}
+afterEach(closeMeshes);
 
 describe('events between nodes', () => {
   it('reach those who share a group with the sender, once, and nobody else', async () => {
@@ -141,6 +95,22 @@ describe('events between nodes', () => {
     const [ben, cyd] = [await b.report('ben'), await b.report('cyd')];
     await ada.say(cot('m1', 'b-m-p-s-m', marti('group="Air"', 'uid="uid-ben"', 'uid="uid-cyd"')));
     expect([ben.names(), cyd.names()]).toEqual([['b-m-p-s-m m1'], ['b-m-p-s-m m1']]);
+  });
+
+  it('to a group and a mission reach a subscriber in the group once, and one outside of it too', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops', 'Air']).set('ben', ['Air']).set('cyd', ['Ops']);
+    const ada = await a.report('ada');
+    const [ben, cyd] = [await b.report('ben'), await b.report('cyd')];
+    a.subscribers = async () => ['ben', 'cyd'].map((username) => ({ clientUid: `uid-${username}`, username }));
+    await ada.say(cot('m1', 'b-m-p-s-m', marti('group="Air"', 'mission="Search"')));
+    expect([ben.names(), cyd.names()]).toEqual([['b-m-p-s-m m1'], ['b-m-p-s-m m1']]);
+    ben.forget();
+    await ada.say(cot('m2', 'b-m-p-s-m', marti('uid="uid-ben"', 'mission="Search"')));
+    expect(ben.names()).toEqual(['b-m-p-s-m m2']);
   });
 
   it('go to subscribers of a mission on every node', async () => {
@@ -284,6 +254,21 @@ describe('clients of other nodes', () => {
     expect(ben.names()).toEqual(['a-f-G-E uid-ada', expect.stringMatching(/^t-x-d-d /)]);
   });
 
+  it('count for thinning, wherever they are', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster(2, [{ clients: 3, seconds: 10 }]);
+    people.set('ada', ['Ops']).set('ben', ['Ops']).set('cyd', ['Ops']);
+    await a.report('ada');
+    await b.report('ben');
+    expect(a.stream.counts().thinning.seconds).toBe(0);
+    const cyd = await b.report('cyd');
+    expect([a, b].map(({ stream }) => stream.counts().thinning.seconds)).toEqual([10, 10]);
+    await cyd.leave();
+    expect(a.stream.counts().thinning.seconds).toBe(0);
+  });
+
   it('are in the list of every node, with their node, and can be disconnected from there', async () => {
     const {
       people,
@@ -302,76 +287,5 @@ describe('clients of other nodes', () => {
     expect(ben.isOpen).toBe(false);
     expect(a.stream.list()).toHaveLength(1);
     expect(a.stream.end('uid-ben')).toBe(false);
-  });
-});
-
-describe('a node that fails', () => {
-  it('is written off after five seconds of silence, by one node', async () => {
-    const world = cluster(3);
-    const {
-      people,
-      went,
-      nodes: [a, b, c],
-    } = world;
-    people.set('ada', ['Ops']).set('ben', ['Ops']).set('cyd', ['Ops']);
-    await a.report('ada');
-    const [ben, cyd] = [await b.report('ben'), await c?.report('cyd')];
-    for (const client of [ben, cyd]) client?.forget();
-    a.bus.isUp = false;
-    await beat(world, 7, a);
-    expect(went.map(({ uid }) => uid)).toEqual(['uid-ada']);
-    for (const client of [ben, cyd]) expect(client?.names().map((name) => name.split(' ')[0])).toEqual(['t-x-d-d']);
-    expect(b.stream.list()).toHaveLength(2);
-  });
-
-  it('tells what was said during a cut once it is back, chat once and no old position', async () => {
-    const world = cluster();
-    const {
-      people,
-      nodes: [a, b],
-    } = world;
-    people.set('ada', ['Ops']).set('ben', ['Ops']);
-    const [ada, ben] = [await a.report('ada'), await b.report('ben')];
-    await a.mesh.confirm();
-    await ada.say(cot('m0', 'b-t-f', '<__chat/>'));
-    a.bus.turn(false);
-    await ada.say(sa('uid-ada', 'ADA', { type: 'a-f-G-E' }), cot('m1', 'b-m-p-s-m'));
-    await ben.say(cot('m2', 'b-m-p-s-m'));
-    a.bus.turn(true);
-    await settled();
-    expect(ben.names()).toEqual(['b-t-f m0', 'b-m-p-s-m m1']);
-    await ada.say(cot('m3', 'b-m-p-s-m'));
-    expect(ben.names()).toEqual(['b-t-f m0', 'b-m-p-s-m m1', 'b-m-p-s-m m3']);
-  });
-
-  it('learns from a beat that it missed something', async () => {
-    const world = cluster();
-    const {
-      people,
-      nodes: [a, b],
-    } = world;
-    people.set('ada', ['Ops']).set('ben', ['Ops']);
-    const ben = await b.report('ben');
-    b.bus.isUp = false;
-    const ada = await a.report('ada');
-    b.bus.isUp = true;
-    expect(b.stream.list()).toHaveLength(1);
-    await beat(world);
-    expect(b.stream.list().map(({ username }) => username)).toEqual(['ben', 'ada']);
-    await beat(world);
-    await ada.say(cot('m1', 'b-m-p-s-m'));
-    expect(ben.names().at(-1)).toBe('b-m-p-s-m m1');
-  });
-
-  it('passes over a message that is none of ours', async () => {
-    const {
-      hub,
-      nodes: [a],
-    } = cluster();
-    const stranger = hub.bus();
-    for (const subject of ['holdfast.core.all', 'holdfast.core.clients', 'holdfast.core.reports'])
-      stranger.publish(subject, Buffer.from('nonsense'));
-    await settled();
-    expect(a.meshLog.events.filter(({ event }) => event === 'mesh.message_unreadable')).toHaveLength(3);
   });
 });

@@ -1,0 +1,117 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { memoryLog } from '../../../test/http/fake-deps.ts';
+import { ClusterNode, type ClusterParts } from '../cluster.ts';
+import type { CertificateRecord } from '../model/parts.ts';
+import { cotWorld, settled } from './fake-cot-stream.ts';
+import { MemoryHub } from './memory-bus.ts';
+
+const nodes: ClusterNode[] = [];
+
+afterEach(async () => {
+  for (const node of nodes.splice(0)) await node.close();
+});
+
+/** Nodes of one cluster. Each may lose its database, its directory (`isDown`) and the bus. */
+async function cluster() {
+  const hub = new MemoryHub();
+  const people = new Map<string, string[] | 'closed'>([
+    ['ada', ['Ops']],
+    ['ben', ['Ops']],
+  ]);
+  const places = new Map<string, number>();
+  const made = [0, 1].map((index) => clusterNode(hub, index, { people, places }));
+  await settled();
+  return { people, nodes: made as [(typeof made)[0], (typeof made)[0]] };
+}
+
+function clusterNode(
+  hub: MemoryHub,
+  index: number,
+  shared: { people: Map<string, string[] | 'closed'>; places: Map<string, number> },
+) {
+  const bus = hub.bus();
+  const database = { isUp: true };
+  const learned: string[] = [];
+  const revocations = {
+    reread: async () => {
+      if (!database.isUp) throw new Error('the database is unavailable');
+    },
+    learn: (entries: { serial: string }[]) => void learned.push(...entries.map(({ serial }) => serial)),
+    refused: () => [{ serial: 'aa', revokedAt: new Date(0), expiresAt: new Date(1), subject: 'CN=ada' }],
+    revoke: async (record: CertificateRecord) => record,
+  } as unknown as ClusterParts['revocations'];
+  const node = new ClusterNode({
+    node: index === 0 ? 'core' : `core-${index + 1}`,
+    index,
+    bus,
+    host: '127.0.0.1',
+    ports: { api: 8443, enrollment: 8446, streaming: 8089 },
+    maxClients: 100,
+    nodeId: 'node1',
+    people: { forget: () => undefined, forgetAll: () => undefined } as unknown as ClusterParts['people'],
+    revocations,
+    log: memoryLog(),
+    now: () => new Date(),
+    steadyMs: () => performance.now(),
+  });
+  nodes.push(node);
+  const world = cotWorld({}, { others: node.mesh, ...shared });
+  const injectors = { replace: () => undefined };
+  node.start({ stream: world.stream, relay: world.stream.relay, injectors, readInjectors: async () => [] });
+  return Object.assign(world, { node, bus, database, learned, revocations });
+}
+
+describe('a node of a cluster', () => {
+  it('ends a revoked certificate without the database of its own', async () => {
+    const {
+      nodes: [a, b],
+    } = await cluster();
+    b.database.isUp = false;
+    await a.node.revoking(a.revocations).revoke({} as CertificateRecord);
+    await settled();
+    expect(b.learned).toEqual(['aa']);
+  });
+
+  it('makes up for a deactivation while the directory was unavailable to it', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = await cluster();
+    const [ada, ben] = [await b.report('ada'), await b.report('ben')];
+    b.isDown = true;
+    people.set('ada', 'closed');
+    await a.node.regroup(['Ada'], undefined);
+    await settled();
+    await b.node.readGroups();
+    expect(ada.isOpen).toBe(true);
+    expect((await b.join('ada')).isOpen).toBe(false);
+    b.isDown = false;
+    await b.node.readGroups();
+    await settled();
+    expect([ada.isOpen, ben.isOpen]).toEqual([false, true]);
+    const before = b.requested;
+    await b.node.readGroups();
+    expect(b.requested).toBe(before);
+  });
+
+  it.each(['at once', 'later'])('reads all groups after a cut, when the directory answers %s', async (when) => {
+    const {
+      people,
+      nodes: [, b],
+    } = await cluster();
+    const [ada, ben] = [await b.report('ada'), await b.report('ben')];
+    b.isDown = when === 'later';
+    b.bus.turn(false);
+    people.set('ada', 'closed');
+    b.bus.turn(true);
+    await settled();
+    if (b.isDown) {
+      expect(ada.isOpen).toBe(true);
+      expect((await b.join('ada')).isOpen).toBe(false);
+      b.isDown = false;
+      await b.node.readGroups();
+      await settled();
+    }
+    expect([ada.isOpen, ben.isOpen]).toEqual([false, true]);
+  });
+});

@@ -1,0 +1,61 @@
+// Several nodes over a bus in memory, with the same people and groups.
+
+import type { ThinningRow } from '@holdfast/kit/core-wire';
+import { memoryLog } from '../../../test/http/fake-deps.ts';
+import { Mesh } from '../mesh/mesh.ts';
+import type { Presence } from '../model/stream.ts';
+import { framings, stamps } from '../stream/framings.ts';
+import { cotWorld, settled } from './fake-cot-stream.ts';
+import { announcementOf, MemoryHub } from './memory-bus.ts';
+
+export const meshes: Mesh[] = [];
+
+/** To be called after each test. */
+export async function closeMeshes(): Promise<void> {
+  for (const mesh of meshes.splice(0)) await mesh.close();
+}
+
+/** Nodes with the same people and groups. */
+export function cluster(count = 2, thinning: ThinningRow[] = []) {
+  const hub = new MemoryHub();
+  const places = new Map<string, number>();
+  const people = new Map<string, string[] | 'closed'>();
+  const clock = { ms: 0 };
+  const went: Presence[] = [];
+  const nodes = Array.from({ length: count }, (_, index) => {
+    const bus = hub.bus();
+    const log = memoryLog();
+    const node = index === 0 ? 'core' : `core-${index + 1}`;
+    const mesh = new Mesh({
+      node,
+      index,
+      announcement: () => announcementOf(node),
+      bus,
+      redeliver: framings(8 * 1024 * 1024).redeliver,
+      stampAt: stamps('node1'),
+      wentWithNode: (who) => void went.push(who),
+      log,
+      now: () => new Date('2026-11-22T05:30:00Z'),
+      steadyMs: () => clock.ms,
+    });
+    meshes.push(mesh);
+    const world = cotWorld({}, { others: mesh, places, people, thinning });
+    if (world.stream.relay === undefined) throw new Error('a node of a cluster has a relay');
+    mesh.start(world.stream.relay);
+    return Object.assign(world, { mesh, bus, meshLog: log });
+  });
+  return { hub, people, clock, went, nodes: nodes as [(typeof nodes)[0], (typeof nodes)[0], ...typeof nodes] };
+}
+
+/** All nodes send their beat, that many seconds later. */
+export async function beat({ clock, nodes }: ReturnType<typeof cluster>, seconds = 1, but?: object): Promise<void> {
+  for (let n = 0; n < seconds; n++) {
+    clock.ms += 1_000;
+    for (const node of nodes) {
+      if (node === but) continue;
+      await node.mesh.confirm().catch(() => undefined);
+      node.mesh.peers.beat();
+    }
+    await settled();
+  }
+}
