@@ -44,7 +44,10 @@ const states = (peers: Peers) => peers.states().map((each) => `${each.node} ${ea
 async function beat(all: readonly { peers: Peers }[], seconds: number): Promise<void> {
   for (let n = 0; n < seconds; n++) {
     clock.ms += 1_000;
-    for (const { peers } of all) peers.beat();
+    for (const { peers } of all) {
+      peers.proven();
+      peers.beat();
+    }
     await settled();
   }
 }
