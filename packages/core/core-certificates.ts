@@ -7,10 +7,14 @@ import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { onceDaily } from '@holdfast/kit/retry';
 import { openAuthority } from '@holdfast/pki/authority';
-import { ensureServerCertificate, type ServerCertificate } from '@holdfast/pki/server-certificate';
+import {
+  ensureServerCertificate,
+  serverCertificateFiles,
+  type ServerCertificateFiles,
+} from '@holdfast/pki/server-certificate';
 import { AdminGrants } from './admin/admin-grants.ts';
 import { type ApiCertificate, ensureApiCertificate } from './admin/api-certificate.ts';
-import { API_IDENTITY } from './admin/users-document.ts';
+import { API_IDENTITY, USERS_FILE } from './admin/users-document.ts';
 import { usersFile } from './admin/users-file.ts';
 import type { CorePorts } from './core-ports.ts';
 import type { CertificateStore } from './model/parts.ts';
@@ -40,7 +44,7 @@ export interface CoreCertificatesOptions {
 const RENEWAL_FAILED = 'certificate.renewal_failed';
 
 export class CoreCertificates {
-  readonly files: ServerCertificate;
+  readonly files: ServerCertificateFiles;
   readonly authority: Authority;
   readonly store: CertificateStore;
   readonly lists: ReturnType<typeof certificateLists>;
@@ -59,7 +63,8 @@ export class CoreCertificates {
   /** With all of them up to date. Rejects as `createCore` does. */
   static async open(options: CoreCertificatesOptions): Promise<CoreCertificates> {
     const { dataDirectory, serverNames, validityDays, node: writer, log, now } = options;
-    const files = await ensureServerCertificate(dataDirectory, serverNames, now());
+    if (options.isFollower !== true) await ensureServerCertificate(dataDirectory, serverNames, now());
+    const files = serverCertificateFiles(dataDirectory);
     const warn = (text: string): void => log.warn('certificates.warning', { text });
     const opened = new CoreCertificates(
       options,
@@ -73,14 +78,14 @@ export class CoreCertificates {
     return opened;
   }
 
-  private constructor(options: CoreCertificatesOptions, files: ServerCertificate, authority: Authority) {
+  private constructor(options: CoreCertificatesOptions, files: ServerCertificateFiles, authority: Authority) {
     const { dataDirectory, run, log, now } = options;
     this.#options = options;
     this.files = files;
     this.authority = authority;
     this.store = certificateStore(run);
     this.lists = certificateLists(this.store, now);
-    this.users = usersFile(join(dataDirectory, 'UserAuthenticationFile.xml'), log);
+    this.users = usersFile(join(dataDirectory, USERS_FILE), log);
     this.revocations = new KeptRevocations({
       authority,
       certificates: this.store,

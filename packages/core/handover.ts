@@ -44,7 +44,18 @@ const handoverSchema = z.object({
       directory: z.string(),
       /** Where the other parts of the stack reach it; undefined: under its name. */
       host: z.string().optional(),
-      nats: z.object({ url: z.string(), username: z.string(), password: z.string() }),
+      nats: z.object({
+        url: z.string(),
+        username: z.string(),
+        password: z.string(),
+        /** PEM of the CA that has issued the server's certificate. */
+        caFile: z.string(),
+        /**
+         * Where the first node puts a certificate for the server, by our CA; undefined: it has
+         * one.
+         */
+        certificateDirectory: z.string().optional(),
+      }),
     })
     .optional(),
 });

@@ -2,5 +2,6 @@
 
 export type { ClusterOptions } from './cluster.ts';
 export { type Core, createCore } from './core.ts';
+export { missingFromFirstNode } from './first-node.ts';
 export type { CoreDirectory } from './model/parts.ts';
 export { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from './store/migrations/index.ts';

@@ -2,9 +2,9 @@
 // starts.
 
 import 'reflect-metadata';
-import 'reflect-metadata';
 import { createPrivateKey, X509Certificate as NodeCertificate, X509Certificate } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import * as asn1js from 'asn1js';
 import { isIpAddress } from '@holdfast/kit/addresses';
@@ -158,13 +158,67 @@ export async function ensureServerCertificate(
   }
 }
 
+/** Whether the certificate there belongs to its key and the CA, lasts, and has all of `names`. */
+export function isServerCertificateCurrent(coreDirectory: string, names: readonly string[], now: Date): boolean {
+  return serves(certificateFiles(coreDirectory), names, now);
+}
+
+/** What `ensureServerCertificate` has made. */
+export function serverCertificateFiles(coreDirectory: string): ServerCertificateFiles {
+  const { ca, server, serverKey } = certificateFiles(coreDirectory);
+  return { ca, certificate: server, key: serverKey };
+}
+
 async function makeServerCertificate(files: CertificateFiles, names: readonly string[], now: Date): Promise<void> {
+  const made = await signedForServer(
+    files,
+    names,
+    { subject: 'CN=takserver', usages: [SERVER_AUTH, CLIENT_AUTH] },
+    now,
+  );
+  writeFileAtomically(files.serverKey, made.key);
+  writeFileAtomically(files.server, made.certificate, 0o644);
+}
+
+const SERVICE_FILES = { certificate: 'server.pem', key: 'server.key' };
+
+/**
+ * A certificate of our CA for another server of the stack, `server.pem` with `server.key` in
+ * `directory`, whenever it is missing, near its end, or lacks one of `names`. Readable by the group
+ * of the directory. True when it was made. Throws a StackError that names the file.
+ */
+export async function ensureServiceCertificate(
+  coreDirectory: string,
+  directory: string,
+  names: readonly string[],
+  now: Date,
+): Promise<boolean> {
+  const files = certificateFiles(coreDirectory);
+  const [server, serverKey] = [join(directory, SERVICE_FILES.certificate), join(directory, SERVICE_FILES.key)];
+  try {
+    chmodSync(directory, 0o750);
+    if (serves({ ca: files.ca, server, serverKey }, names, now)) return false;
+    const made = await signedForServer(files, names, { subject: `CN=${names[0] ?? ''}`, usages: [SERVER_AUTH] }, now);
+    writeFileAtomically(serverKey, made.key, 0o640);
+    writeFileAtomically(server, made.certificate, 0o644);
+    return true;
+  } catch (error) {
+    throw explainFileError(error, directory);
+  }
+}
+
+async function signedForServer(
+  files: CertificateFiles,
+  names: readonly string[],
+  { subject, usages }: { subject: string; usages: string[] },
+  now: Date,
+): Promise<{ certificate: string; key: string }> {
   const ca = readCa(files);
   const curve = curveOf(ca.key);
   const keys = await newKeys(curve);
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serialNumber(),
-    subject: 'CN=takserver',
+    subject,
     issuer: ca.certificate.subjectName,
     notBefore: new Date(now.getTime() - BACKDATED_MS),
     notAfter: new Date(Math.min(now.getTime() + SERVER_DAYS * DAY_MS, ca.certificate.notAfter.getTime())),
@@ -174,7 +228,7 @@ async function makeServerCertificate(files: CertificateFiles, names: readonly st
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature | x509.KeyUsageFlags.keyAgreement, true),
-      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth, x509.ExtendedKeyUsage.clientAuth]),
+      new x509.ExtendedKeyUsageExtension(usages),
       new x509.SubjectAlternativeNameExtension(
         names.map((name) => ({ type: isIpAddress(name) ? 'ip' : 'dns', value: name })),
       ),
@@ -182,8 +236,10 @@ async function makeServerCertificate(files: CertificateFiles, names: readonly st
       new x509.AuthorityKeyIdentifierExtension(await keyIdentifier(ca.certificate)),
     ],
   });
-  writeFileAtomically(files.serverKey, await privateKeyPem(keys.privateKey));
-  writeFileAtomically(files.server, `${certificate.toString('pem')}\n${ca.chain.join('')}`, 0o644);
+  return {
+    certificate: `${certificate.toString('pem')}\n${ca.chain.join('')}`,
+    key: await privateKeyPem(keys.privateKey),
+  };
 }
 
 /**
@@ -204,7 +260,11 @@ function appendCa(files: CertificateFiles): boolean {
  * True when the certificate belongs to the key and the CA, is not near its end, and names
  * everything wanted.
  */
-function serves(files: CertificateFiles, names: readonly string[], now: Date): boolean {
+function serves(
+  files: Pick<CertificateFiles, 'ca' | 'server' | 'serverKey'>,
+  names: readonly string[],
+  now: Date,
+): boolean {
   if (!existsSync(files.server) || !existsSync(files.serverKey)) return false;
   try {
     const certificate = new NodeCertificate(readFileSync(files.server));

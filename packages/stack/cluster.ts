@@ -9,6 +9,7 @@ import { delimiter, join } from 'node:path';
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { StackError } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
+import { certificateFiles } from '@holdfast/pki/certificate-files';
 import type { ServerCertificateFiles } from '@holdfast/pki/server-certificate';
 import { type Layout, NODE_PORT_STEP, type Ports } from './process/layout.ts';
 import { processLog } from './process/process-log.ts';
@@ -56,7 +57,12 @@ export function clusterPlan(count: number, layout: Layout, ports: Ports, core: C
         index,
         directory: join(layout.core, 'nodes', role),
         host: '127.0.0.1',
-        nats: { url: `tls://127.0.0.1:${nats.port}`, username: nats.username, password: nats.password },
+        nats: {
+          url: `tls://127.0.0.1:${nats.port}`,
+          username: nats.username,
+          password: nats.password,
+          caFile: certificateFiles(layout.core).ca,
+        },
       },
     };
     return { role, ports: own, environment: { [CORE_VARIABLE]: JSON.stringify(handover) } };

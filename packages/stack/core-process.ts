@@ -1,16 +1,9 @@
 // Runs the embedded core as a process, until SIGTERM or SIGINT or until its supervisor is gone.
 
 import 'reflect-metadata';
-import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  type ClusterOptions,
-  CORE_DATABASE_MIGRATED,
-  CORE_MIGRATIONS,
-  type CoreDirectory,
-  createCore,
-} from '@holdfast/core';
+import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS, type CoreDirectory, createCore } from '@holdfast/core';
 import { type CoreHandover, takeCoreHandover } from '@holdfast/core/handover';
 import { AppError, messageOf, StackError } from '@holdfast/kit/app-error';
 import { cronSchedules } from '@holdfast/kit/cron';
@@ -23,6 +16,7 @@ import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { behindProxies, trustedProxies } from '../../shared/runtime/client-address.ts';
 import { LdapDirectory } from '../../shared/sign-in/ldap/directory.ts';
+import { clusterOf, firstNode, natsCertificate } from './core-cluster.ts';
 import { FLOWS_GRANTS } from './database/roles.ts';
 
 const MIGRATED_WITHIN_MS = 60_000;
@@ -50,8 +44,10 @@ async function serve(environment: NodeJS.ProcessEnv, handover: CoreHandover, log
   forgetPostgresVariables(environment);
   const url = new Secret(handover.databaseUrl);
   if ((handover.cluster?.index ?? 0) === 0) await migrated(url);
+  else await firstNode(handover, (use) => withDatabase(url, 'core-start', MIGRATED_WITHIN_MS, use), log);
   const cluster = await clusterOf(handover, log);
   const core = await createCore({ ...coreOptions(handover, url, log), ...(cluster && { cluster }) });
+  const certifyNats = await natsCertificate(handover, log);
   await core.listen();
   tellSupervisor(LISTENING);
   const { addresses, apiPort, enrollmentPort, streamingPort } = handover;
@@ -64,6 +60,7 @@ async function serve(environment: NodeJS.ProcessEnv, handover: CoreHandover, log
   const looking = [
     setInterval(() => void core.look(), LOOK_EVERY_MS),
     setInterval(() => void core.lookAtGrants(), GRANTS_EVERY_MS),
+    setInterval(() => void certifyNats(), LOOK_EVERY_MS),
   ];
   stopInOrder(log, 'core', () => {
     for (const timer of looking) clearInterval(timer);
@@ -98,16 +95,6 @@ function coreOptions(handover: CoreHandover, url: Secret, log: JsonLog): Paramet
     now: () => new Date(),
     steadyMs: () => performance.now(),
   };
-}
-
-/** The client of the message server is loaded only where there are several nodes. */
-async function clusterOf({ cluster, directory }: CoreHandover, log: JsonLog): Promise<ClusterOptions | undefined> {
-  if (cluster === undefined) return undefined;
-  const { NatsBus } = await import('@holdfast/core/nats-bus');
-  const { node, index, nats, host = node } = cluster;
-  mkdirSync(cluster.directory, { recursive: true, mode: 0o700 });
-  const ca = readFileSync(join(directory, 'certs/files/ca.pem'), 'utf8');
-  return { node, index, host, directory: cluster.directory, bus: new NatsBus({ ...nats, ca, node, log }) };
 }
 
 async function migrated(url: Secret): Promise<void> {

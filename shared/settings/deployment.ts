@@ -2,7 +2,17 @@
 // passwords.
 
 import { isIpAddress } from '@holdfast/kit/addresses';
-import { listOf, memorySize, oneOf, reachableHost, secretText, text, visibleSecret, wholeNumber } from './kinds.ts';
+import {
+  listOf,
+  memorySize,
+  oneOf,
+  reachableHost,
+  secretText,
+  text,
+  url,
+  visibleSecret,
+  wholeNumber,
+} from './kinds.ts';
 import { optional, withDefault } from './setting.ts';
 
 const printable = /^[\x20-\x7e]{1,1024}$/;
@@ -53,6 +63,21 @@ export const DEPLOYMENT_SETTINGS = {
     section: 'deployment',
     about: 'TAK Server release that the images are built from (written by setup.sh; unset in the light stack)',
     example: '5.7-RELEASE-8',
+  }),
+  CORE_NODE: optional(wholeNumber(1, 9), {
+    section: 'deployment',
+    about: 'Number of this core node of several, unset for a core of its own (containers only)',
+    example: '2',
+  }),
+  NATS_URL: optional(url('tls'), {
+    section: 'places',
+    about: 'NATS server over which several core nodes exchange events (containers only)',
+    example: 'tls://nats:4222',
+  }),
+  NATS_CA_FILE: optional(text('an absolute path', /^\/[^\p{Cc}]{0,4095}$/u), {
+    section: 'places',
+    about: "CA of the NATS server's certificate, PEM; unset: the stack's own, which node 1 issues it with",
+    example: '/etc/nats-ca/ca.pem',
   }),
   CORE_MEMORY: withDefault(memorySize(1024), '4g', {
     section: 'deployment',
@@ -161,6 +186,11 @@ export const DEPLOYMENT_SETTINGS = {
   VIDEO_READ_PASSWORD: optional(streamPassword, {
     section: 'secrets',
     about: 'Password for reading video from the relay',
+    example: 'generated',
+  }),
+  NATS_PASSWORD: optional(streamPassword, {
+    section: 'secrets',
+    about: 'Password of the core nodes (user core) at the NATS server',
     example: 'generated',
   }),
   IDENTITY_BOOTSTRAP_TOKEN: optional(visibleSecret, {

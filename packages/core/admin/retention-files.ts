@@ -60,6 +60,10 @@ const archiveFile = archiveSchema
   }));
 const storeFile = z.strictObject({ missionArchiveStoreEntries: z.array(z.unknown()).nullish() });
 
+export function retentionFilesIn(dataDir: string): string[] {
+  return Object.values(FILES).map((file) => join(dataDir, file));
+}
+
 /** Throws a StackError that names the file and what is wrong in it. */
 export function retentionFiles(dataDir: string): Retention {
   const pathOf = (file: keyof typeof FILES): string => join(dataDir, FILES[file]);

@@ -39,13 +39,17 @@ export function serverRoutes(options: AdminApiOptions): AdminRoute[] {
   ];
 }
 
+export function nodeIdFile(dataDir: string): string {
+  return join(dataDir, 'node-id');
+}
+
 /**
  * The name of this server in every wrapped answer. 32 hex digits from `{data_dir}/node-id`, which
  * is made when it is missing. Throws a StackError that names the file.
  */
 export function readNodeId(dataDir: string): string {
   return readOrMakeRandom({
-    path: join(dataDir, 'node-id'),
+    path: nodeIdFile(dataDir),
     bytes: 16,
     remedy: 'restore the old number. Without one, delete the file: devices then treat this as a new server',
   });

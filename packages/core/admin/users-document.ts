@@ -137,3 +137,6 @@ function isBlank(node: Node): boolean {
 
 /** Its common name, the uid of its client, and the name of its files. */
 export const API_IDENTITY = 'svc_api';
+
+/** In the directory of the core. */
+export const USERS_FILE = 'UserAuthenticationFile.xml';

@@ -98,13 +98,17 @@ function passwordMark({ passwordHash }: TokenMission): string {
     .slice(0, 16);
 }
 
+export function missionTokenKeyFile(dataDir: string): string {
+  return join(dataDir, 'mission-tokens.key');
+}
+
 /**
  * From `{data_dir}/mission-tokens.key`, which is made when it is missing. Throws a StackError that
  * names the file.
  */
 export function readMissionTokenKey(dataDir: string): Uint8Array {
   const digits = readOrMakeRandom({
-    path: join(dataDir, 'mission-tokens.key'),
+    path: missionTokenKeyFile(dataDir),
     bytes: 32,
     remedy: 'restore the old ones. Without them, delete the file: devices then subscribe to their missions again',
   });

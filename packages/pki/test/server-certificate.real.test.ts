@@ -1,9 +1,14 @@
 import { X509Certificate } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { bundleHolds } from '../pkcs12.ts';
-import { ensureServerCertificate } from '../server-certificate.ts';
+import {
+  ensureServerCertificate,
+  ensureServiceCertificate,
+  isServerCertificateCurrent,
+} from '../server-certificate.ts';
 import { DAY, NAMES, type Workshop, workshops } from './workshop.ts';
 
 const workshop = workshops();
@@ -148,3 +153,39 @@ describe('the files of the CA', () => {
 function read(file: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(readFileSync(file));
 }
+
+describe('the certificate of another server', () => {
+  it('is issued for its names and serving alone, readable by the group, and again near its end', async () => {
+    const made = new Date('2026-11-22T10:00:00Z');
+    const place = await workshop(made);
+    const directory = join(place.directory, 'nats');
+    mkdirSync(directory, { mode: 0o700 });
+    const ensure = (days: number, names = ['nats', 'localhost']) =>
+      ensureServiceCertificate(place.directory, directory, names, new Date(+made + days * DAY));
+    expect([await ensure(0), await ensure(690)]).toEqual([true, false]);
+    const certificate = new X509Certificate(readFileSync(join(directory, 'server.pem')));
+    expect([certificate.checkHost('nats'), certificate.checkHost('takserver')]).toEqual(['nats', undefined]);
+    expect([certificate.keyUsage, certificate.verify(caOf(place).publicKey)]).toEqual([['1.3.6.1.5.5.7.3.1'], true]);
+    expect([directory, join(directory, 'server.key')].map((path) => statSync(path).mode & 0o777)).toEqual([
+      0o750, 0o640,
+    ]);
+    expect([await ensure(701), await ensure(701)]).toEqual([true, false]);
+    expect(await ensure(701, ['nats.example.org'])).toBe(true);
+  });
+
+  it('names the directory that cannot be written', async () => {
+    const { directory } = await workshop();
+    const missing = join(directory, 'missing');
+    await expect(ensureServiceCertificate(directory, missing, ['nats'], new Date())).rejects.toThrow(missing);
+  });
+});
+
+it('another process sees whether the server certificate is current', async () => {
+  const made = new Date('2026-11-22T10:00:00Z');
+  const { directory, files } = await workshop(made);
+  const isCurrent = (names: string[], days = 0) =>
+    isServerCertificateCurrent(directory, names, new Date(+made + days * DAY));
+  expect([isCurrent(NAMES), isCurrent([...NAMES, 'core-2']), isCurrent(NAMES, 701)]).toEqual([true, false, false]);
+  rmSync(files.serverKey);
+  expect(isCurrent(NAMES)).toBe(false);
+});

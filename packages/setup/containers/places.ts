@@ -32,6 +32,8 @@ export interface Places {
   proxyDirectory: string;
   /** Directory where identity-setup puts the key of the LDAP outpost. */
   outpostDirectory: string;
+  /** Directory where the first core node puts the certificate of the NATS server. */
+  natsDirectory: string;
   /** Directory where management puts the certificate of the flow engine. */
   flowsDirectory: string;
 }
@@ -47,6 +49,7 @@ export const MOUNTS = {
   /** The key of authentik's LDAP outpost. */
   outpost: '/var/lib/holdfast/outpost',
   flows: '/var/lib/holdfast/flows',
+  nats: '/var/lib/holdfast/nats',
   /** Volumes of others, which only backups use. */
   caddy: '/var/lib/holdfast/caddy',
   flowsData: '/var/lib/holdfast/flows-data',
@@ -117,6 +120,7 @@ export function readPlaces(environment: NodeJS.ProcessEnv): { places: Places; pr
     flowsNetwork: flowsNetwork === '' ? undefined : flowsNetwork,
     proxyDirectory: checked('HOLDFAST_PROXY_DIR', MOUNTS.proxy, isPath, 'set an absolute path, or remove it'),
     outpostDirectory: checked('HOLDFAST_OUTPOST_DIR', MOUNTS.outpost, isPath, 'set an absolute path, or remove it'),
+    natsDirectory: checked('HOLDFAST_NATS_DIR', MOUNTS.nats, isPath, 'set an absolute path, or remove it'),
     flowsDirectory: checked('HOLDFAST_FLOWS_DIR', MOUNTS.flows, isPath, 'set an absolute path, or remove it'),
   };
   const zone = given('TZ');

@@ -1,11 +1,13 @@
 // Plans a container of ours from its environment before it starts anything. Reports every problem
 // at once.
 
+import { join } from 'node:path';
 import { backupPlan } from '@holdfast/backup/handover';
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
 import { parseThinning } from '@holdfast/kit/core-wire';
 import { basesOf } from '@holdfast/kit/directory';
+import { certificateFiles } from '@holdfast/pki/certificate-files';
 import {
   CORE_DATABASE,
   CORE_OWNER,
@@ -39,8 +41,13 @@ import {
 
 /** Names of the core for the other containers. */
 const CORE_NAMES = ['core', 'takserver', 'localhost', '127.0.0.1'];
+const MAX_NODES = 9;
+/** Of a cluster: all nodes show the same certificate. */
+const NODE_NAMES = Array.from({ length: MAX_NODES - 1 }, (_, index) => `core-${index + 2}`);
+const NATS_USER = 'core';
 
 export function coreHandover(places: Places, settings: Settings): CoreHandover {
+  const cluster = clusterOf(places, settings);
   const { listen, ports, coreDatabase } = places;
   const { SERVER_ADDRESS: address = 'localhost', CORE_DB_PASSWORD: password } = settings;
   const built = databaseUrl(CORE_OWNER, password?.reveal() ?? '', coreDatabase, CORE_DATABASE);
@@ -51,7 +58,9 @@ export function coreHandover(places: Places, settings: Settings): CoreHandover {
     apiPort: ports.core,
     enrollmentPort: ports.enrollment,
     streamingPort: ports.streaming,
-    serverNames: [...new Set([address, ...CORE_NAMES, ...(settings.PUBLIC_ADDRESSES ?? [])])],
+    serverNames: [
+      ...new Set([address, ...CORE_NAMES, ...(cluster ? NODE_NAMES : []), ...(settings.PUBLIC_ADDRESSES ?? [])]),
+    ],
     serverAddress: address,
     ldap: {
       url: settings.LDAP_URL ?? '',
@@ -61,6 +70,27 @@ export function coreHandover(places: Places, settings: Settings): CoreHandover {
     roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
     trustedProxies: settings.TRUSTED_PROXIES ?? [],
     thinning: parseThinning(settings.STREAM_THINNING) ?? [],
+    ...(cluster && { cluster }),
+  };
+}
+
+/** The volume of the core is the same for all nodes; each has a directory of its own there. */
+function clusterOf({ natsDirectory }: Places, settings: Settings): CoreHandover['cluster'] {
+  const { CORE_NODE: number, CORE_DATA_DIR: core = MOUNTS.core, NATS_CA_FILE: given } = settings;
+  if (number === undefined) return undefined;
+  const node = number === 1 ? 'core' : `core-${number}`;
+  const isMaker = given === undefined && number === 1;
+  return {
+    node,
+    index: number - 1,
+    directory: join(core, 'nodes', node),
+    nats: {
+      url: settings.NATS_URL ?? '',
+      username: NATS_USER,
+      password: settings.NATS_PASSWORD?.reveal() ?? '',
+      caFile: given ?? certificateFiles(core).ca,
+      ...(isMaker && { certificateDirectory: natsDirectory }),
+    },
   };
 }
 
@@ -120,6 +150,8 @@ const OF_RETENTION = [
   'CORE_RETENTION_UNIT',
   'CORE_DATA_DIR',
 ] as const;
+
+const OF_CLUSTER = ['CORE_NODE', 'NATS_URL', 'NATS_PASSWORD', 'NATS_CA_FILE'] as const;
 
 const OF_CERTIFICATES = [
   'CERTIFICATE_COUNTRY',
@@ -190,7 +222,8 @@ const PLANS: Record<Role, (start: RoleContext) => ContainerPlan> = {
       'STREAM_THINNING',
     ] as const;
     const names: SettingName[] = [...needs, ...others, ...OF_DIRECTORY, 'CORE_DATA_DIR', ownerUrl];
-    const settings = checked({ places, problems, given, layers }, names, needs);
+    const settings = checked({ places, problems, given, layers }, [...names, ...OF_CLUSTER], needs);
+    problems.push(...clusterProblems(settings));
     return planned('core', { [CORE_VARIABLE]: JSON.stringify(coreHandover(places, settings)) });
   },
 
@@ -275,6 +308,25 @@ const PLANS: Record<Role, (start: RoleContext) => ContainerPlan> = {
     return { role: 'database', database: { ...databasePlan(places, settings, passwords), ...programs } };
   },
 };
+
+/** A node needs its number and its way to the others. */
+function clusterProblems(settings: Settings): Problem[] {
+  const { CORE_NODE: number, NATS_URL: url, NATS_PASSWORD: password, NATS_CA_FILE: caFile } = settings;
+  const unset = (name: SettingName, because: string, remedy: string): Problem[] => [
+    { name, value: undefined, message: `must be set, because ${because} is`, remedy },
+  ];
+  if (number === undefined) {
+    const reason = url === undefined ? (caFile === undefined ? undefined : 'NATS_CA_FILE') : 'NATS_URL';
+    if (reason === undefined) return [];
+    return unset('CORE_NODE', reason, `set CORE_NODE=1 for the first node, or remove ${reason} for a core of its own`);
+  }
+  return [
+    ...(url === undefined ? unset('NATS_URL', 'CORE_NODE', 'set NATS_URL=tls://nats:4222, or remove CORE_NODE') : []),
+    ...(password === undefined
+      ? unset('NATS_PASSWORD', 'CORE_NODE', 'run ./scripts/setup.sh --light --cluster, which makes one')
+      : []),
+  ];
+}
 
 function planned(role: Exclude<Role, 'database'>, environment: Record<string, string>): ContainerPlan {
   return { role, program: ROLES[role], environment };

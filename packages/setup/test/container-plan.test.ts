@@ -211,6 +211,56 @@ describe('the core in a container', () => {
   });
 });
 
+describe('a core node of several', () => {
+  const NODE = { ...LIGHT, CORE_NODE: '2', NATS_URL: 'tls://nats:4222', NATS_PASSWORD: 'nats-password-1' };
+  const handoverOf = (environment: Record<string, string>) =>
+    takeCoreHandover(environmentOf('core', { ...NODE, ...environment }));
+
+  it('has a name, files of its own beside those of all, and the names of all in the certificate', () => {
+    const { cluster, directory, serverNames } = handoverOf({});
+    expect(directory).toBe('/var/lib/holdfast/core');
+    expect(cluster).toEqual({
+      node: 'core-2',
+      index: 1,
+      directory: '/var/lib/holdfast/core/nodes/core-2',
+      nats: {
+        url: 'tls://nats:4222',
+        username: 'core',
+        password: 'nats-password-1',
+        caFile: '/var/lib/holdfast/core/certs/files/ca.pem',
+      },
+    });
+    expect(serverNames).toEqual(expect.arrayContaining(['core', 'core-2', 'core-9']));
+    expect(serverNames).toEqual(handoverOf({ CORE_NODE: '1' }).serverNames);
+  });
+
+  it('issues the certificate of NATS when it is the first, and no other CA is named', () => {
+    expect(handoverOf({ CORE_NODE: '1' }).cluster).toMatchObject({
+      node: 'core',
+      index: 0,
+      nats: { certificateDirectory: '/var/lib/holdfast/nats' },
+    });
+    const { nats } = handoverOf({ CORE_NODE: '1', NATS_CA_FILE: '/etc/nats-ca/ca.pem' }).cluster ?? {};
+    expect([nats?.caFile, nats?.certificateDirectory]).toEqual(['/etc/nats-ca/ca.pem', undefined]);
+  });
+
+  it('does not start with half of its settings, and says which is missing', () => {
+    const { CORE_NODE, NATS_URL, NATS_PASSWORD } = NODE;
+    expect(namesOf('core', { ...LIGHT, CORE_NODE })).toEqual(['NATS_URL', 'NATS_PASSWORD']);
+    expect(namesOf('core', { ...LIGHT, CORE_NODE, NATS_URL })).toEqual(['NATS_PASSWORD']);
+    expect(problemsOf('core', { ...LIGHT, NATS_URL, NATS_PASSWORD }).map(describeProblem)).toEqual([
+      expect.stringMatching(
+        /^CORE_NODE.*must be set, because NATS_URL is\n {4}Remedy: set CORE_NODE=1 .*remove NATS_URL/,
+      ),
+    ]);
+    expect(namesOf('core', { ...LIGHT, NATS_CA_FILE: '/etc/nats-ca/ca.pem' })).toEqual(['CORE_NODE']);
+    expect(namesOf('core', { ...LIGHT, NATS_PASSWORD })).toEqual([]);
+    for (const wrong of ['0', '10', 'core-2'])
+      expect(namesOf('core', { ...NODE, CORE_NODE: wrong })).toContain('CORE_NODE');
+    expect(namesOf('core', { ...NODE, NATS_URL: 'nats://nats:4222' })).toContain('NATS_URL');
+  });
+});
+
 it('gives the identity provider its own database and nothing of the others', () => {
   const environment = environmentOf('identity', LIGHT);
   expect(Object.keys(environment)).toEqual(['HOLDFAST_IDENTITY']);

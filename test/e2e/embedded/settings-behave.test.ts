@@ -11,6 +11,7 @@ import { sessionOf } from '../browser/house.ts';
 import { basic } from '../../http/fake-deps.ts';
 import { alertBehaviours } from './alert-settings.ts';
 import { backupBehaviours } from './backup-settings.ts';
+import { CLUSTER_BEHAVIOURS } from './cluster-settings.ts';
 import { CONTAINER_BEHAVIOURS } from './container-settings.ts';
 import { databaseSecretBehaviours } from './database-secret-settings.ts';
 import {
@@ -122,6 +123,7 @@ async function groupNames(): Promise<string[]> {
 
 const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   ...alertBehaviours(beside),
+  ...CLUSTER_BEHAVIOURS,
   ...RETENTION_BEHAVIOURS,
   ...UPDATE_BEHAVIOURS,
   ...backupBehaviours(() => other),

@@ -1,0 +1,90 @@
+// What a core process does as one node of several: waits for what the first one makes, and connects
+// with NATS, whose certificate the first one issues.
+
+import { mkdirSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ClusterOptions, CORE_DATABASE_MIGRATED, CORE_MIGRATIONS, missingFromFirstNode } from '@holdfast/core';
+import type { CoreHandover } from '@holdfast/core/handover';
+import { explainFileError, messageOf } from '@holdfast/kit/app-error';
+import type { RunSql } from '@holdfast/kit/kept-database';
+import type { Log } from '@holdfast/kit/log';
+import { NotReady, onceDaily, waitFor } from '@holdfast/kit/retry';
+import { MINUTE_MS } from '@holdfast/kit/time';
+import { ensureServiceCertificate } from '@holdfast/pki/server-certificate';
+
+const LOOK_AGAIN_MS = 250;
+const FIRST_NODE = {
+  what: 'first node (core)',
+  withinMs: 10 * MINUTE_MS,
+  remedy: 'read the log of the first node (core). All nodes need the same files and the same database',
+};
+
+/**
+ * Returns when the first node has migrated the database and made the files that all nodes share.
+ * Says every few seconds what is missing. Rejects with a StackError after ten minutes.
+ */
+export async function firstNode({ directory, serverNames }: CoreHandover, run: RunSql, log: Log): Promise<void> {
+  const surroundings = {
+    now: () => performance.now(),
+    pause: () => delay(LOOK_AGAIN_MS),
+    waiting: (_: string, missing: string) => log.info('core.waits_for_first_node', { missing }),
+  };
+  await waitFor(surroundings, FIRST_NODE, async () => {
+    const missing = missingFromFirstNode(directory, serverNames, new Date()) ?? (await missingMigrations(run));
+    if (missing !== undefined) throw new NotReady(missing);
+  });
+}
+
+async function missingMigrations(run: RunSql): Promise<string | undefined> {
+  const { history } = CORE_DATABASE_MIGRATED;
+  try {
+    return await run(async (sql) => {
+      const [found] = await sql<{ number: number | null }[]>`SELECT max(number) AS number FROM ${sql(history)}`;
+      const number = found?.number ?? 0;
+      return number < CORE_MIGRATIONS.length ? `migration ${number + 1} of the database is missing` : undefined;
+    });
+  } catch (error) {
+    // Rule `waitForDatabase`: it is not there yet, or has no table yet.
+    return `the database does not answer: ${messageOf(error)}`;
+  }
+}
+
+/** The client of the message server is loaded only where there are several nodes. */
+export async function clusterOf({ cluster }: CoreHandover, log: Log): Promise<ClusterOptions | undefined> {
+  if (cluster === undefined) return undefined;
+  const { NatsBus } = await import('@holdfast/core/nats-bus');
+  const { node, index, directory, nats, host = node } = cluster;
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const { url, username, password } = nats;
+  return {
+    node,
+    index,
+    host,
+    directory,
+    bus: new NatsBus({ url, username, password, ca: readCa(nats.caFile), node, log }),
+  };
+}
+
+function readCa(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw explainFileError(error, file);
+  }
+}
+
+/**
+ * Issues the certificate of the NATS server, where that is for this node to do. Returns what renews
+ * it, to be called often.
+ */
+export async function natsCertificate({ directory, cluster }: CoreHandover, log: Log): Promise<() => Promise<void>> {
+  const { url, certificateDirectory } = cluster?.nats ?? {};
+  if (url === undefined || certificateDirectory === undefined) return () => Promise.resolve();
+  const names = [new URL(url).hostname, 'localhost'];
+  const ensure = async (): Promise<void> => {
+    if (await ensureServiceCertificate(directory, certificateDirectory, names, new Date()))
+      log.info('certificate.issued', { directory: certificateDirectory, names });
+  };
+  await ensure();
+  return onceDaily(ensure, 'certificate.renewal_failed', () => new Date(), log);
+}
