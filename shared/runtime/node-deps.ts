@@ -31,6 +31,7 @@ import { type Configuration, watchConfiguration } from '../settings/configuratio
 import type { Handover, Layer } from '../settings/load.ts';
 import type { Settings } from '../settings/table.ts';
 import { GuardedAuthenticator } from '../sign-in/authenticator.ts';
+import { failureTable } from '../sign-in/lockouts.ts';
 import type { FastAuthenticator } from '../sign-in/port.ts';
 import { endSignInsOf, SignedSignIns } from '../sign-in/signed-sign-ins.ts';
 import {
@@ -184,6 +185,7 @@ function signInPortsOf(settings: Settings, state: RunSql, log: Log) {
     directory,
     signIns,
     audit,
+    failures: settings.DATABASE_URL === undefined ? undefined : failureTable(state),
     roles: { admin: settings.ADMIN_GROUP, viewer: settings.VIEWER_GROUP },
     webadminPassword: settings.CORE_WEBADMIN_PASSWORD,
     metricsToken: settings.METRICS_TOKEN,

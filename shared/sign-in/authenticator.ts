@@ -1,14 +1,15 @@
-// Authenticates with state in this process: lockouts, recent sign-ins and group memberships. Node
-// only; workerd calls its host.
+// Authenticates with state in this process: lockouts, which all processes count together, recent
+// sign-ins and group memberships. Node only; workerd calls its host.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { limitAttempts } from '@holdfast/kit/concurrency';
 import type { Directory, DirectoryEntry } from '@holdfast/kit/directory';
-import { createLockout, lockoutAddress } from '@holdfast/kit/lockout';
+import { lockoutAddress } from '@holdfast/kit/lockout';
 import { nameKey, WEBADMIN } from '@holdfast/kit/names';
 import { PasswordQueue } from '@holdfast/kit/password-queue';
 import { sameText, type Secret } from '@holdfast/kit/secret';
 import type { Audit } from '../audit/port.ts';
+import { type FailureTable, Lockouts } from './lockouts.ts';
 import type { Entrance, LockedAddress, PasswordAttempt, FastAuthenticator, SignedText, SignIns } from './port.ts';
 import { RecentSignIns } from './recent-sign-ins.ts';
 import {
@@ -27,6 +28,8 @@ export interface AuthenticatorOptions {
   directory: Pick<Directory, 'signIn' | 'find'>;
   signIns: Pick<SignIns, 'recognize' | 'epoch'>;
   audit: Pick<Audit, 'note'>;
+  /** Undefined: this process counts failures alone. */
+  failures: FailureTable | undefined;
   roles: RoleGroups;
   /** From the settings, for emergencies. */
   webadminPassword: Secret | undefined;
@@ -38,7 +41,7 @@ export interface AuthenticatorOptions {
   minRefusalMs?: number;
 }
 
-/** The resource that the lockouts of this process protect, as displayed to people. */
+/** The resource that the lockouts protect, as displayed to people. */
 const DOOR = 'http';
 const TOO_MANY_AT_ONCE = 'Too many sign-ins at once. Try again in a moment.';
 const BASIC = 'Basic ';
@@ -46,21 +49,22 @@ const BEARER = 'Bearer ';
 
 export class GuardedAuthenticator implements FastAuthenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #lockout = createLockout();
+  readonly #lockouts: Lockouts;
   readonly #queue: PasswordQueue;
-  readonly #inTurn = limitAttempts((address) => this.#lockout.left(address, this.#options.steadyMs()));
+  readonly #inTurn = limitAttempts((address) => this.#lockouts.left(address));
   readonly #recent: RecentSignIns;
   readonly #made = new WeakMap<SignedText | DirectoryEntry, Principal>();
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
+    this.#lockouts = new Lockouts({ table: options.failures, steadyMs: options.steadyMs });
     this.#queue = new PasswordQueue(options);
     this.#recent = new RecentSignIns(options);
   }
 
   lockedFor(address: string): number | undefined {
-    if (this.#lockout.isFree()) return undefined;
-    const until = this.#lockout.check(lockoutAddress(address), this.#options.steadyMs()).lockedUntilMs;
+    if (this.#lockouts.isFree()) return undefined;
+    const until = this.#lockouts.check(lockoutAddress(address)).lockedUntilMs;
     return until === undefined ? undefined : Math.max(1, Math.ceil((until - this.#options.steadyMs()) / 1000));
   }
 
@@ -82,6 +86,7 @@ export class GuardedAuthenticator implements FastAuthenticator {
   }
 
   async password(attempt: PasswordAttempt): Promise<Entrance> {
+    await this.#lockouts.current();
     const refusal = this.#locked(attempt);
     if (refusal !== undefined) return refusal;
     const entrance =
@@ -119,25 +124,28 @@ export class GuardedAuthenticator implements FastAuthenticator {
     return { kind: 'in', principal: attempt.base === 'web' ? this.#byPassword(entry) : withoutRights(entry) };
   }
 
-  #refused(attempt: PasswordAttempt): Entrance {
-    this.#failed(attempt);
-    return { kind: 'refused' };
+  async #refused(attempt: PasswordAttempt): Promise<Entrance> {
+    return (await this.#failed(attempt)) ?? { kind: 'refused' };
   }
 
-  #failed(attempt: PasswordAttempt): void {
-    this.#lockout.failed(lockoutAddress(attempt.address), this.#options.steadyMs());
-    this.#note(attempt, 'sign-in', 'denied');
+  /** The answer if the address was locked elsewhere while this password was checked. */
+  async #failed(attempt: PasswordAttempt): Promise<Entrance | undefined> {
+    const counted = await this.#lockouts.failed(lockoutAddress(attempt.address));
+    const locked = counted ? undefined : this.#locked(attempt);
+    if (locked === undefined) this.#note(attempt, 'sign-in', 'denied');
+    return locked;
   }
 
   /**
    * A wrong password is still a guess and counts; the response explains the problem with the
    * directory.
    */
-  #emergency(attempt: PasswordAttempt, error: AppError): Entrance {
+  async #emergency(attempt: PasswordAttempt, error: AppError): Promise<Entrance> {
     const { webadminPassword: password } = this.#options;
     if (password === undefined || attempt.base !== 'web' || nameKey(attempt.username) !== WEBADMIN) throw error;
     if (!sameText(attempt.password, password.reveal())) {
-      this.#failed(attempt);
+      const locked = await this.#failed(attempt);
+      if (locked !== undefined) return locked;
       throw error;
     }
     this.#note(attempt, 'sign-in.break-glass', 'ok');
@@ -195,9 +203,10 @@ export class GuardedAuthenticator implements FastAuthenticator {
     return this.#madeOf(signed, entry, { kind: 'session', id: signed.id });
   }
 
-  lockouts(): LockedAddress[] {
+  async lockouts(): Promise<LockedAddress[]> {
+    await this.#lockouts.current();
     const now = this.#options.steadyMs();
-    return this.#lockout.list(now).map(({ key, lockedUntilMs, failures }) => ({
+    return this.#lockouts.list().map(({ key, lockedUntilMs, failures }) => ({
       address: key,
       door: DOOR,
       failures,
@@ -205,7 +214,7 @@ export class GuardedAuthenticator implements FastAuthenticator {
     }));
   }
 
-  release(address: string): boolean {
-    return this.#lockout.release(lockoutAddress(address));
+  async release(address: string): Promise<boolean> {
+    return this.#lockouts.release(lockoutAddress(address));
   }
 }

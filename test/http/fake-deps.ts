@@ -141,6 +141,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     authenticator.forget(username);
   });
   const authenticator = new GuardedAuthenticator({
+    failures: undefined,
     directory,
     signIns,
     audit,

@@ -8,6 +8,7 @@ import { GuardedAuthenticator, type AuthenticatorOptions } from '../../shared/si
 import type { Entrance, FastAuthenticator } from '../../shared/sign-in/port.ts';
 import { type FakeAudit, fakeAudit } from '../audit/fake-audit.ts';
 import { type FakeDirectory, fakeDirectory } from './fake-directory.ts';
+import { fakeFailures } from './fake-failures.ts';
 import { type FakeSignIns, fakeSignIns } from './fake-sign-ins.ts';
 
 export const EMERGENCY = 'password of the settings';
@@ -45,6 +46,7 @@ export function authenticatorWorld(options: Partial<AuthenticatorOptions> = {}):
   directory.addPerson('vera', 'pw-vera').groups.push('stack_viewer');
   directory.addPerson('nora', 'pw-nora');
 
+  const failures = fakeFailures(() => nowMs);
   const reach = (): void => {
     if (world.databaseUnavailable) throw new AppError('unavailable', 'Our own database does not answer');
   };
@@ -71,6 +73,20 @@ export function authenticatorWorld(options: Partial<AuthenticatorOptions> = {}):
         },
       },
       audit,
+      failures: {
+        async failed(address) {
+          reach();
+          return failures.failed(address);
+        },
+        async changed(withinMs) {
+          reach();
+          return failures.changed(withinMs);
+        },
+        async release(address) {
+          reach();
+          return failures.release(address);
+        },
+      },
       roles: { admin: 'stack_admin', viewer: 'stack_viewer' },
       webadminPassword: new Secret(EMERGENCY),
       metricsToken: new Secret(METRICS_TOKEN),

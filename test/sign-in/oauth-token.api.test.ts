@@ -100,7 +100,7 @@ describe('POST /oauth/token', () => {
         null,
       ]);
     }
-    expect(deps.authenticator.lockouts()).toEqual([]);
+    expect(await deps.authenticator.lockouts()).toEqual([]);
   });
 
   it.each([

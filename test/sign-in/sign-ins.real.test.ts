@@ -7,10 +7,12 @@ import { keptDatabase, type RunSql } from '@holdfast/kit/kept-database';
 import { migrate } from '@holdfast/kit/migrate';
 import { Secret } from '@holdfast/kit/secret';
 import { MIGRATIONS } from '../../shared/runtime/migrations/index.ts';
+import { failureTable } from '../../shared/sign-in/lockouts.ts';
 import type { SignIns } from '../../shared/sign-in/port.ts';
 import { endSignInsOf, SignedSignIns } from '../../shared/sign-in/signed-sign-ins.ts';
 import { query } from '../e2e/embedded/embedded.ts';
 import { emptyDatabase } from '../e2e/embedded/empty-database.ts';
+import { failuresContract } from './failures-contract.ts';
 import { sessionFor, signInsContract, holder, tokenFor } from './sign-ins-contract.ts';
 
 const KEY = 'a key of this test that is long enough';
@@ -36,6 +38,8 @@ beforeAll(async () => {
   await run((sql) => migrate(sql, MIGRATIONS));
   signIns = new SignedSignIns({ run: counting, key: new Secret(KEY) });
 });
+
+failuresContract('in the database', () => failureTable(run));
 
 signInsContract('in the database', () => ({ signIns, endAllOf }));
 

@@ -29,19 +29,28 @@ export interface Lockout {
   left(key: string, nowMs: number): number;
   /** Counts a failure. One of a locked key does not count. */
   failed(key: string, nowMs: number): LockoutState;
+  /**
+   * Replaces the state of a key by one that was counted elsewhere. Failures: oldest first.
+   */
+  adopt(key: string, state: { failedMs: readonly number[]; lockedUntilMs: number | undefined }, nowMs: number): void;
   /** The locked keys, soonest free first, with the failures that locked them. */
   list(nowMs: number): { key: string; lockedUntilMs: number; failures: number }[];
   /** Forgets a key; false when nothing was known of it. */
   release(key: string): boolean;
 }
 
-const DEFAULT_RULE: LockoutRule = { failures: 10, withinMs: 5 * MINUTE_MS, lockedMs: 15 * MINUTE_MS, keys: 10_000 };
+export const DEFAULT_RULE: LockoutRule = {
+  failures: 10,
+  withinMs: 5 * MINUTE_MS,
+  lockedMs: 15 * MINUTE_MS,
+  keys: 10_000,
+};
 
 export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
   const { failures, withinMs, lockedMs, keys } = { ...DEFAULT_RULE, ...rule };
-  /** Times of failures. The key with the oldest last failure comes first. */
+  /** Times of failures. The key with the oldest last failure comes first, but for adopted ones. */
   const failing = new Map<string, number[]>();
-  /** When the lock ends, soonest first. */
+  /** When the lock ends, soonest first, but for adopted ones. */
   const locked = new Map<string, number>();
 
   function forgetPast(nowMs: number): void {
@@ -97,9 +106,18 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
       return check(key, nowMs);
     },
 
+    adopt(key, { failedMs, lockedUntilMs }, nowMs) {
+      forgetPast(nowMs);
+      failing.delete(key);
+      locked.delete(key);
+      if (lockedUntilMs !== undefined && lockedUntilMs > nowMs) locked.set(key, lockedUntilMs);
+      else if (lockedUntilMs === undefined && failedMs.length > 0) failing.set(key, [...failedMs]);
+      makeRoom(key);
+    },
+
     list(nowMs) {
       forgetPast(nowMs);
-      return [...locked].map(([key, lockedUntilMs]) => ({ key, lockedUntilMs, failures }));
+      return soonestFree(locked, nowMs).map(([key, lockedUntilMs]) => ({ key, lockedUntilMs, failures }));
     },
 
     release(key) {
@@ -107,6 +125,10 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
       return locked.delete(key) || wasFailing;
     },
   };
+}
+
+function soonestFree(locked: ReadonlyMap<string, number>, nowMs: number): [string, number][] {
+  return [...locked].filter(([, until]) => until > nowMs).toSorted(([, a], [, b]) => a - b);
 }
 
 const MAPPED = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([\da-f]{1,4}):([\da-f]{1,4}))$/;

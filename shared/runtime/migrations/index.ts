@@ -14,6 +14,7 @@ import databaseCare from './0009-database-care.sql';
 import alertRemedies from './0010-alert-remedies.sql';
 import healthTrend from './0011-health-trend.sql';
 import canarySigned from './0012-canary-signed.sql';
+import replicas from './0013-replicas.sql';
 
 export const MIGRATIONS: readonly Migration[] = [
   { number: 1, name: 'stack-start', sql: stackStart },
@@ -28,4 +29,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 10, name: 'alert-remedies', sql: alertRemedies },
   { number: 11, name: 'health-trend', sql: healthTrend },
   { number: 12, name: 'canary-signed', sql: canarySigned },
+  { number: 13, name: 'replicas', sql: replicas },
 ];

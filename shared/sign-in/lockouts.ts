@@ -1,0 +1,217 @@
+// Counts failed sign-ins together with the other processes over our own database. While it does not
+// answer, this process counts alone. Node only.
+
+import { createLockout, DEFAULT_RULE, type LockoutState } from '@holdfast/kit/lockout';
+import type { RunSql } from '@holdfast/kit/kept-database';
+import { withTimeout } from '@holdfast/kit/timeout';
+
+/** What all processes know of one address. */
+export interface SharedFailures {
+  address: string;
+  /** How long ago each failure was, oldest first; empty when the address was released. */
+  failedMsAgo: number[];
+  /** How long the address is still locked; null: not locked. */
+  lockedForMs: number | null;
+}
+
+/** Every call rejects with an AppError `unavailable` if our own database is unavailable. */
+export interface FailureTable {
+  /**
+   * Counts a failure. Resolves with the state that follows; `counted` is false if the address was
+   * locked already.
+   */
+  failed(address: string): Promise<SharedFailures & { counted: boolean }>;
+  /** What has changed within that time; undefined: everything that still counts. */
+  changed(withinMs: number | undefined): Promise<SharedFailures[]>;
+  /** False if nothing counted against the address. */
+  release(address: string): Promise<boolean>;
+}
+
+export interface LockoutsOptions {
+  /** Undefined: this process counts alone. */
+  table: FailureTable | undefined;
+  /** A monotonic clock in milliseconds. */
+  steadyMs: () => number;
+}
+
+/** What another process counted holds here after this time: one second is promised. */
+const BELIEVED_MS = 500;
+/** A hanging database delays a sign-in for at most this long, and is then not asked for a while. */
+const WITHIN_MS = 1_500;
+const PAUSE_MS = 1_000;
+/** Longer than a commit takes to be seen; after a longer gap, everything is read. */
+const OVERLAP_MS = 10_000;
+
+export class Lockouts {
+  readonly #table: LockoutsOptions['table'];
+  readonly #steadyMs: LockoutsOptions['steadyMs'];
+  readonly #lockout = createLockout();
+  #requestedMs = -Infinity;
+  #readMs = -Infinity;
+  #pausedUntilMs = -Infinity;
+  #reading: Promise<void> | undefined;
+  /** Addresses that changed here while the table was read: what was read of them is older. */
+  readonly #changedHere = new Set<string>();
+
+  constructor({ table, steadyMs }: LockoutsOptions) {
+    this.#table = table;
+    this.#steadyMs = steadyMs;
+  }
+
+  /** True if no address is locked. */
+  isFree(): boolean {
+    return this.#lockout.isFree();
+  }
+
+  check(address: string): LockoutState {
+    return this.#lockout.check(address, this.#steadyMs());
+  }
+
+  /** How many more failures lock the address. */
+  left(address: string): number {
+    return this.#lockout.left(address, this.#steadyMs());
+  }
+
+  list(): ReturnType<ReturnType<typeof createLockout>['list']> {
+    return this.#lockout.list(this.#steadyMs());
+  }
+
+  /** Learns what other processes counted, at most half a second old. Never rejects. */
+  async current(): Promise<void> {
+    const now = this.#steadyMs();
+    if (this.#table === undefined || now < this.#pausedUntilMs) return;
+    if (now - this.#requestedMs > BELIEVED_MS) {
+      this.#requestedMs = now;
+      this.#reading = this.#read(this.#table, now);
+    }
+    await this.#reading;
+  }
+
+  async #read(table: FailureTable, now: number): Promise<void> {
+    this.#changedHere.clear();
+    const gapMs = now - this.#readMs;
+    const rows = await this.#answered(table.changed(gapMs > OVERLAP_MS / 2 ? undefined : OVERLAP_MS));
+    if (rows === undefined) return;
+    this.#readMs = now;
+    for (const row of rows) if (!this.#changedHere.has(row.address)) this.#adopt(row);
+  }
+
+  #adopt({ address, failedMsAgo, lockedForMs }: SharedFailures): void {
+    const now = this.#steadyMs();
+    const lockedUntilMs = lockedForMs === null ? undefined : now + lockedForMs;
+    this.#lockout.adopt(address, { failedMs: failedMsAgo.map((ms) => now - ms), lockedUntilMs }, now);
+  }
+
+  /**
+   * Counts a failure. False if another process had locked the address before, so that this guess
+   * must not be answered. Never rejects.
+   */
+  async failed(address: string): Promise<boolean> {
+    this.#changedHere.add(address);
+    this.#lockout.failed(address, this.#steadyMs());
+    if (this.#table === undefined || this.#steadyMs() < this.#pausedUntilMs) return true;
+    const shared = await this.#answered(this.#table.failed(address));
+    this.#changedHere.add(address);
+    if (shared !== undefined) this.#adopt(shared);
+    return shared?.counted ?? true;
+  }
+
+  /** False if nothing was known of the address. */
+  async release(address: string): Promise<boolean> {
+    const shared = (await this.#table?.release(address)) ?? false;
+    this.#changedHere.add(address);
+    return this.#lockout.release(address) || shared;
+  }
+
+  /** Undefined if the database does not answer. */
+  async #answered<T>(work: Promise<T>): Promise<T | undefined> {
+    try {
+      return await withTimeout(WITHIN_MS, 'Our own database did not answer in time.', work);
+    } catch {
+      this.#pausedUntilMs = this.#steadyMs() + PAUSE_MS;
+      return undefined;
+    }
+  }
+}
+
+interface FailureRow {
+  address: string;
+  failed_ms_ago: number[];
+  locked_for_ms: number | null;
+}
+
+/** The most addresses that are read at once. */
+const MAX_READ = 10_000;
+/** Rows that no longer count, removed with each failure. */
+const REMOVED_AT_ONCE = 100;
+
+/** Stores failures by the clock of the database. */
+export function failureTable(run: RunSql): FailureTable {
+  const { failures, withinMs, lockedMs } = DEFAULT_RULE;
+  const counts = `interval '${withinMs} milliseconds'`;
+  const lasts = `interval '${lockedMs} milliseconds'`;
+  const columns = `address,
+    to_jsonb(ARRAY(SELECT (extract(epoch FROM clock_timestamp() - at) * 1000)::float8
+      FROM unnest(failed_at) AS at WHERE at > clock_timestamp() - ${counts} ORDER BY at)) AS failed_ms_ago,
+    CASE WHEN locked_until > clock_timestamp()
+      THEN (extract(epoch FROM locked_until - clock_timestamp()) * 1000)::float8 END AS locked_for_ms`;
+
+  return {
+    async failed(address) {
+      const rows = await run(
+        (sql) => sql<(FailureRow & { counted: boolean })[]>`
+          WITH past AS (
+            DELETE FROM sign_in_failures WHERE address IN (
+              SELECT address FROM sign_in_failures
+              WHERE changed_at < clock_timestamp() - ${sql.unsafe(lasts)} AND address <> ${address}
+              LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED)
+          ), counted AS (
+            INSERT INTO sign_in_failures AS known (address, failed_at, locked_until, changed_at)
+            VALUES (${address}, ARRAY[clock_timestamp()], NULL, statement_timestamp())
+            ON CONFLICT (address) DO UPDATE SET (failed_at, locked_until, changed_at) = (
+              SELECT CASE WHEN is_locked THEN known.failed_at WHEN cardinality(recent) >= ${failures} THEN '{}' ELSE recent END,
+                CASE WHEN is_locked THEN known.locked_until
+                  WHEN cardinality(recent) >= ${failures} THEN clock_timestamp() + ${sql.unsafe(lasts)} END,
+                CASE WHEN is_locked THEN known.changed_at ELSE statement_timestamp() END
+              FROM (
+                SELECT coalesce(known.locked_until > clock_timestamp(), false) AS is_locked,
+                  ARRAY(SELECT at FROM unnest(known.failed_at) AS at
+                    WHERE at > clock_timestamp() - ${sql.unsafe(counts)} ORDER BY at) || clock_timestamp() AS recent
+              ) AS state)
+            RETURNING *
+          )
+          SELECT ${sql.unsafe(columns)}, changed_at = statement_timestamp() AS counted FROM counted`,
+      );
+      const [row] = rows;
+      if (row === undefined) throw new Error('the database returned no row for a failed sign-in');
+      return { ...failuresOf(row), counted: row.counted };
+    },
+
+    async changed(within) {
+      const since = within ?? lockedMs;
+      const rows = await run(
+        (sql) => sql<FailureRow[]>`
+          SELECT ${sql.unsafe(columns)} FROM sign_in_failures
+          WHERE changed_at > clock_timestamp() - make_interval(secs => ${since / 1000}::float8)
+          ORDER BY changed_at DESC LIMIT ${MAX_READ}`,
+      );
+      return rows.toReversed().map(failuresOf);
+    },
+
+    async release(address) {
+      const rows = await run(
+        (sql) => sql<{ counted: boolean }[]>`
+          UPDATE sign_in_failures AS now SET failed_at = '{}', locked_until = NULL, changed_at = clock_timestamp()
+          FROM (SELECT * FROM sign_in_failures WHERE address = ${address} FOR UPDATE) AS before
+          WHERE now.address = before.address
+          RETURNING coalesce(before.locked_until > clock_timestamp(), false)
+            OR EXISTS (SELECT FROM unnest(before.failed_at) AS at WHERE at > clock_timestamp() - ${sql.unsafe(counts)}) AS counted`,
+      );
+      return rows[0]?.counted ?? false;
+    },
+  };
+}
+
+function failuresOf({ address, failed_ms_ago, locked_for_ms }: FailureRow): SharedFailures {
+  return { address, failedMsAgo: failed_ms_ago, lockedForMs: locked_for_ms };
+}
