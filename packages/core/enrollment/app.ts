@@ -3,6 +3,7 @@
 import { type Context, Hono } from 'hono';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { readBody } from '@holdfast/kit/body';
+import type { Lockout } from '@holdfast/kit/lockout';
 import type { Log } from '@holdfast/kit/log';
 import { ADMIN_ROLE_GROUP, nameKey } from '@holdfast/kit/names';
 import type { Authority, SignedCertificate } from '@holdfast/pki/parts';
@@ -136,6 +137,9 @@ export interface EnrollmentApiOptions {
   /** Whoever is in it administers the core. */
   adminGroup?: string;
   attempts: Pick<EnrollmentAttempts, 'add'>;
+  /** Shared by the nodes of a cluster; default: of this process. */
+  lockout?: Lockout | undefined;
+  tokenKey?: Uint8Array | undefined;
   log: Log;
   now: () => Date;
   /** Milliseconds that never go back. */
@@ -163,8 +167,8 @@ const FOR_EVERYBODY = /^\/Marti\/api\/(?:version(?:\/config)?|util\/user(?:\/[A-
 export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   const { directory, authority, bundle, adminApi, log, now, steadyMs } = options;
   const events = new EnrollmentEvents(log, steadyMs, options.attempts);
-  const endpoint = createPasswordCheck(directory, steadyMs, events);
-  const tokens = new Tokens(now);
+  const endpoint = createPasswordCheck(directory, steadyMs, events, options.lockout);
+  const tokens = new Tokens(now, options.tokenKey);
   const prepareSignIn = createSignIn(directory, endpoint, tokens);
   const enroll = createEnroll({ ...options, events });
   const giveToken = tokenEndpoint(endpoint, tokens);

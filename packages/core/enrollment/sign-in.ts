@@ -3,7 +3,7 @@
 import { parse, serialize } from 'hono/utils/cookie';
 import { limitAttempts } from '@holdfast/kit/concurrency';
 import type { DirectoryBase, DirectoryEntry } from '@holdfast/kit/directory';
-import { createLockout, lockoutAddress } from '@holdfast/kit/lockout';
+import { createLockout, type Lockout, lockoutAddress } from '@holdfast/kit/lockout';
 import { PasswordQueue } from '@holdfast/kit/password-queue';
 import type { CoreCaller, CoreDirectory } from '../model/parts.ts';
 import type { EnrollmentEvents } from './events.ts';
@@ -185,8 +185,8 @@ export function createPasswordCheck(
   directory: Pick<CoreDirectory, 'signIn'>,
   steadyMs: () => number,
   events: EnrollmentEvents,
+  lockout: Lockout = createLockout(),
 ): PasswordCheck {
-  const lockout = createLockout();
   const queue = new PasswordQueue({ steadyMs });
   const inTurn = limitAttempts((address) => lockout.left(address, steadyMs()));
 

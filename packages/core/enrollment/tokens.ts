@@ -1,10 +1,10 @@
-// Issues bearer tokens: a JWT for the client, with its meaning kept in memory. A restart
-// invalidates them all. Each use binds again with the original password, so that a token is never
-// worth more than its password.
+// Issues bearer tokens: a JWT that carries its password encrypted, so that every node that has the
+// key can bind again with it at each use. A token is never worth more than its password. Without a
+// shared key a restart invalidates them all.
 
-import { randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { jwtVerify, SignJWT } from 'jose';
-import { nameKey } from '@holdfast/kit/names';
+import { z } from 'zod';
 import { Secret } from '@holdfast/kit/secret';
 
 export interface KeptCredentials {
@@ -20,9 +20,7 @@ export interface IssuedToken {
 }
 
 const LIFETIME_SECONDS = 3600;
-const MAX_TOKENS = 10_000;
-/** So that one account cannot push out the tokens of all others. */
-const MAX_TOKENS_PER_USER = 100;
+const MAX_ENDED = 10_000;
 const MAX_TOKEN_LENGTH = 4096;
 /**
  * Some clients decode the whole token at once: this header has a length that base64 writes without
@@ -32,31 +30,36 @@ const HEADER = { alg: 'HS256', typ: 'JWT' } as const;
 /** How far a clock may be set back without a fresh token seeming to come from the future. */
 const STEP_SECONDS = 5;
 const AUDIENCE = 'TAK';
+const CIPHER = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const claimsSchema = z.object({ sub: z.string(), jti: z.string(), credential: z.string() });
 
 export class Tokens {
   readonly #now: () => Date;
-  readonly #key = randomBytes(32);
-  /** The oldest first. */
-  readonly #kept = new Map<string, KeptCredentials & { owner: string; expiresMs: number }>();
+  readonly #signing: Uint8Array;
+  readonly #encrypting: Uint8Array;
+  /** Ids of tokens whose password is wrong by now, the oldest first. */
+  readonly #ended = new Set<string>();
 
-  constructor(now: () => Date) {
+  /** `key`: of 32 bytes or more, the same on every node. */
+  constructor(now: () => Date, key: Uint8Array = randomBytes(32)) {
     this.#now = now;
+    this.#signing = derived(key, 'signature');
+    this.#encrypting = derived(key, 'password');
   }
 
   /** `username` as the directory spells it. */
   async issue(username: string, password: string): Promise<IssuedToken> {
     const id = crypto.randomUUID();
     const seconds = Math.floor(this.#now().getTime() / 1000);
-    const token = await new SignJWT({ sub: username, aud: AUDIENCE, jti: id })
+    const credential = this.#encrypt(password, id);
+    const token = await new SignJWT({ sub: username, aud: AUDIENCE, jti: id, credential })
       .setProtectedHeader(HEADER)
       .setIssuedAt(seconds)
       .setNotBefore(seconds)
       .setExpirationTime(seconds + LIFETIME_SECONDS)
-      .sign(this.#key);
-    const owner = nameKey(username);
-    this.#makeRoom(owner);
-    const expiresMs = (seconds + LIFETIME_SECONDS) * 1000;
-    this.#kept.set(id, { id, username, password: new Secret(password), owner, expiresMs });
+      .sign(this.#signing);
     return { id, token, lifetimeSeconds: LIFETIME_SECONDS };
   }
 
@@ -68,21 +71,40 @@ export class Tokens {
       audience: AUDIENCE,
       currentDate: this.#now(),
       clockTolerance: STEP_SECONDS,
+      requiredClaims: ['exp'],
     };
-    const verified = await jwtVerify(token, this.#key, options).catch(() => undefined);
-    const found = this.#kept.get(verified?.payload.jti ?? '');
-    return found !== undefined && found.expiresMs > this.#now().getTime() ? found : undefined;
+    const verified = await jwtVerify(token, this.#signing, options).catch(() => undefined);
+    const { data: claims } = claimsSchema.safeParse(verified?.payload);
+    if (claims === undefined || this.#ended.has(claims.jti)) return undefined;
+    if ((verified?.payload.exp ?? 0) * 1000 <= this.#now().getTime()) return undefined;
+    const { jti: id, sub: username, credential } = claims;
+    return { id, username, password: new Secret(this.#decrypt(credential, id)) };
   }
 
+  /** On this node; others find out by themselves. */
   end(id: string): void {
-    this.#kept.delete(id);
+    this.#ended.add(id);
+    const [oldest] = this.#ended;
+    if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest);
   }
 
-  #makeRoom(owner: string): void {
-    for (const [id, { expiresMs }] of this.#kept) if (expiresMs <= this.#now().getTime()) this.#kept.delete(id);
-    const own = [...this.#kept.values()].filter((each) => each.owner === owner);
-    const [oldest] = own.length < MAX_TOKENS_PER_USER ? this.#kept.values() : own;
-    if (oldest !== undefined && (own.length >= MAX_TOKENS_PER_USER || this.#kept.size >= MAX_TOKENS))
-      this.#kept.delete(oldest.id);
+  #encrypt(password: string, id: string): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, this.#encrypting, nonce).setAAD(Buffer.from(id));
+    const text = Buffer.concat([cipher.update(password, 'utf8'), cipher.final()]);
+    return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url');
   }
+
+  /** Of a token whose signature was checked. */
+  #decrypt(credential: string, id: string): string {
+    const bytes = Buffer.from(credential, 'base64url');
+    const [nonce, tag] = [bytes.subarray(0, NONCE_BYTES), bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)];
+    const decipher = createDecipheriv(CIPHER, this.#encrypting, nonce, { authTagLength: TAG_BYTES });
+    decipher.setAAD(Buffer.from(id)).setAuthTag(tag);
+    return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString('utf8');
+  }
+}
+
+function derived(key: Uint8Array, purpose: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', key, '', `enrollment token ${purpose}`, 32));
 }
