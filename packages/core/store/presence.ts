@@ -1,6 +1,6 @@
 // Reads and writes the tables of clients: connections, disconnections, and the lists of the API.
 
-import type { Presence } from '../model/stream.ts';
+import type { Presence, StreamDevice } from '../model/stream.ts';
 import type { RunSql } from './certificates.ts';
 import type { GroupVectors } from './groups.ts';
 import { visible } from './tables.ts';
@@ -25,8 +25,8 @@ export interface PresenceStore {
    * they are.
    */
   write(rows: readonly PresenceRow[], again: boolean): Promise<void>;
-  /** Whoever is still there by the tables, though nobody can be, has gone. */
-  everybodyWent(at: Date): Promise<void>;
+  /** Whoever is still there by the tables has gone, `but` for those. */
+  everybodyWent(at: Date, but?: readonly StreamDevice[]): Promise<void>;
 }
 
 /**
@@ -79,8 +79,9 @@ export function presenceStore(run: RunSql, vectors: GroupVectors): PresenceStore
       await insert(rows);
     },
 
-    everybodyWent: (at) =>
+    everybodyWent: (at, but = []) =>
       run(async (sql) => {
+        const present = but.map((each) => ({ uid: shortened(each.clientUid), username: shortened(each.username) }));
         await sql`
           INSERT INTO client_endpoint_event (client_endpoint_id, connection_event_type_id, created_ts, client_version, groups)
           SELECT c.id, 2, greatest(last.created_ts, ${at}), last.client_version, last.groups
@@ -88,6 +89,8 @@ export function presenceStore(run: RunSql, vectors: GroupVectors): PresenceStore
           JOIN LATERAL (
             SELECT * FROM client_endpoint_event e WHERE e.client_endpoint_id = c.id ORDER BY e.id DESC LIMIT 1
           ) last ON last.connection_event_type_id = 1
+          WHERE NOT EXISTS (SELECT FROM json_to_recordset(${JSON.stringify(present)}::text::json) AS p (uid text, username text)
+            WHERE (p.uid, p.username) = (c.uid, c.username))
           ORDER BY last.id`;
       }),
   };

@@ -6,7 +6,8 @@ import { Secret } from '@holdfast/kit/secret';
 import { eventually } from '../../../test/e2e/embedded/embedded.ts';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import type { Presence } from '../model/stream.ts';
-import { clientEndpoints, type EndpointQuery } from '../store/presence.ts';
+import { GroupVectors } from '../store/groups.ts';
+import { clientEndpoints, type EndpointQuery, presenceStore } from '../store/presence.ts';
 import { type PresenceLogParts, StoredPresenceLog } from '../stream/presence-log.ts';
 import { coreTablesBehindProxy } from './core-tables.ts';
 
@@ -95,6 +96,18 @@ describe('the presence log', () => {
     await rowsBecome(5);
     expect(await list()).toEqual(['u1 U1 Disconnected 20', 'u2 U2 Disconnected 3', 'u3 U3 Connected 21']);
     expect(await list({ groups: [7], connectedOnly: true })).toEqual(['u3 U3 Connected 21']);
+  });
+
+  it('ends nobody who is connected to another node', async () => {
+    const { presence } = newLog();
+    for (const uid of ['u1', 'u2']) presence.came(person(uid), at(1));
+    await rowsBecome(2);
+    const store = presenceStore((use) => use(core.sql), new GroupVectors((use) => use(core.sql)));
+    await store.everybodyWent(at(5), [
+      { clientUid: 'u1', username: 'ada' },
+      { clientUid: 'u2', username: 'ben' },
+    ]);
+    expect(await list()).toEqual(['u1 U1 Connected 1', 'u2 U2 Disconnected 5']);
   });
 
   it('takes whatever a client may write', async () => {
