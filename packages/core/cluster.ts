@@ -1,9 +1,11 @@
 // Makes this core one node of a cluster: its part of the mesh, and what it rereads after a change
 // on another node.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { urlHost } from '@holdfast/kit/addresses';
 import type { CoreCluster } from '@holdfast/kit/core-wire';
+import { createLockout, type Lockout } from '@holdfast/kit/lockout';
 import type { Log } from '@holdfast/kit/log';
 import { nameKey } from '@holdfast/kit/names';
 import { CORE_VERSION } from './admin/server.ts';
@@ -13,13 +15,16 @@ import type { Bus } from './mesh/bus.ts';
 import { type Change, Control } from './mesh/control.ts';
 import { Freshness } from './mesh/freshness.ts';
 import { Mesh } from './mesh/mesh.ts';
+import { settle } from './mesh/settle.ts';
+import { subjects } from './mesh/subjects.ts';
 import type { Announcement } from './mesh/nodes.ts';
-import type { CoreFetch, Revocations } from './model/parts.ts';
-import type { Presence, StreamArrival } from './model/stream.ts';
+import type { CoreFetch, Retention, Revocations } from './model/parts.ts';
+import type { PresenceLog, StreamArrival, StreamDevice } from './model/stream.ts';
 import type { KeptRevocations } from './revocations.ts';
 import { framings, stamps } from './stream/framings.ts';
 import type { Injectors } from './stream/injectors.ts';
 import type { LocalClients } from './stream/other-nodes.ts';
+import type { Repeater } from './stream/repeater.ts';
 import type { Stream } from './stream/stream.ts';
 import type { PresenceStore } from './store/presence.ts';
 
@@ -51,6 +56,8 @@ export interface ClusterStream {
   stream: Pick<Stream, 'regroup' | 'forgetGroups'>;
   relay: LocalClients | undefined;
   injectors: Pick<Injectors, 'replace'>;
+  repeater: Pick<Repeater, 'onSaw' | 'sawElsewhere'>;
+  retention: Pick<Retention, 'reload'>;
   /** As the database has them now. */
   readInjectors: () => Promise<Parameters<Injectors['replace']>[0]>;
 }
@@ -81,8 +88,12 @@ export class ClusterNode {
   /** Whose groups have changed and could not be read since. */
   readonly #unread = new Set<string>();
   #reading: Promise<void> | undefined;
-  /** Clients of a lost node, until the presence log is there. */
-  #wentWithNode: (who: Presence) => void = () => undefined;
+  #readingTable: Promise<void> | undefined;
+  #isClosed = false;
+  /** Passwords that were wrong on any node count on each. */
+  readonly #lockout = createLockout();
+  /** Clients of lost nodes, once the presence log is there. */
+  #presence: Pick<PresenceLog, 'came' | 'went'> | undefined;
 
   constructor(parts: ClusterParts) {
     const { node, index, bus, nodeId, log, now, steadyMs } = parts;
@@ -94,17 +105,21 @@ export class ClusterNode {
       bus,
       redeliver: framings(MAX_EVENT_BYTES).redeliver,
       stampAt: stamps(nodeId),
-      wentWithNode: (who) => this.#wentWithNode(who),
+      control: (message) => this.#control.take(message),
+      missed: () => this.#freshness.cut(),
+      went: (who) => this.#presence?.went(who, now()),
+      came: (who) => this.#presence?.came(who, now()),
       log,
       now,
       steadyMs,
     });
-    this.#control = new Control(
-      bus,
-      (change) => this.#follow(change),
-      () => this.#freshness.cut(),
+    this.#control = new Control({
+      tell: (message) => this.mesh.tell(message),
+      mention: (message) => bus.publish(subjects.control, message),
+      reread: (change) => this.#follow(change),
+      failed: () => this.#freshness.cut(),
       log,
-    );
+    });
     this.#freshness = new Freshness({
       bus,
       settled: () => this.#control.settled(),
@@ -128,27 +143,67 @@ export class ClusterNode {
   start(joined: ClusterStream): void {
     this.#joined = joined;
     if (joined.relay === undefined) throw new Error('the stream of a cluster has a relay');
+    joined.repeater.onSaw = (uid, username) => this.#control.tell({ changed: 'alarm', uid, username });
     this.mesh.start(joined.relay);
     this.#freshness.start(async () => {
       void this.readGroups();
-      await this.mesh.confirm();
+      if (!this.mesh.peers.isWhole) void this.#readTable();
+      await this.mesh.look();
     });
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#freshness.close();
     await this.mesh.close();
   }
 
   /** Clients of other nodes are still there when this one starts: they have not gone with it. */
-  presence(store: PresenceStore, went: (who: Presence) => void): PresenceStore {
-    this.#wentWithNode = went;
+  presence(store: PresenceStore, log: Pick<PresenceLog, 'came' | 'went'>): PresenceStore {
+    this.#presence = log;
     return {
       ...store,
+      // In the background: the presence log must not wait for the bus.
       everybodyWent: async (at) => {
-        await new Promise((resolve) => setTimeout(resolve, PEERS_WITHIN_MS));
-        if (this.#parts.bus.isUp && this.mesh.peers.nodes.length === 0) await store.everybodyWent(at);
+        const { node, bus, log: ownLog } = this.#parts;
+        void settle({
+          node,
+          bus,
+          peers: this.mesh.peers,
+          everybodyWent: () => store.everybodyWent(at, this.#present()),
+          isClosed: () => this.#isClosed,
+          pause: () => delay(PEERS_WITHIN_MS, undefined, { ref: false }),
+          log: ownLog,
+        });
       },
+    };
+  }
+
+  /** The same for wrong passwords. */
+  get lockout(): Lockout {
+    return {
+      ...this.#lockout,
+      failed: (address, nowMs) => {
+        this.#control.tell({ changed: 'lockout', address });
+        return this.#lockout.failed(address, nowMs);
+      },
+    };
+  }
+
+  /** The node that runs retention plans anew after a change on another one. */
+  retaining(retention: Retention): Retention {
+    const changing = <A extends unknown[], R>(file: 'policy' | 'schedule' | 'archive', change: (...given: A) => R) => {
+      return (...given: A): R => {
+        const changed = change(...given);
+        this.#control.tell({ changed: 'retention', file });
+        return changed;
+      };
+    };
+    return {
+      ...retention,
+      changePolicy: changing('policy', (given) => retention.changePolicy(given)),
+      changeSchedule: changing('schedule', (text) => retention.changeSchedule(text)),
+      changeArchive: changing('archive', (given) => retention.changeArchive(given)),
     };
   }
 
@@ -233,7 +288,27 @@ export class ClusterNode {
       case 'groups':
         people.forget(change.usernames);
         return this.#regroup(change.usernames, change.clientUid);
+      case 'alarm':
+        return this.#joined?.repeater.sawElsewhere(change.uid, change.username);
+      case 'retention':
+        return this.#joined?.retention.reload(change.file);
+      case 'lockout':
+        this.#lockout.failed(change.address, this.#parts.steadyMs());
     }
+  }
+
+  #present(): StreamDevice[] {
+    const own = [...(this.#joined?.relay?.all() ?? [])];
+    return [
+      ...own.map(({ shown, username }) => ({ clientUid: shown?.uid ?? '', username })),
+      ...this.mesh.subscriptions(),
+    ].map(({ clientUid, username }) => ({ clientUid, username }));
+  }
+
+  /** While another node may be cut off: what it revokes cannot be told. */
+  #readTable(): Promise<void> {
+    const read = this.#readingTable ?? this.#parts.revocations.reread().catch(() => undefined);
+    return (this.#readingTable = read.finally(() => (this.#readingTable = undefined)));
   }
 
   async #regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void> {

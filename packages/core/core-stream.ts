@@ -110,7 +110,10 @@ export function createStoredStream(options: StoredStreamOptions): StoredStream {
     log,
     now,
   });
-  const store = cluster?.presence(presenceStore(runArchive, vectors), (who) => presence.went(who, now()));
+  const store = cluster?.presence(presenceStore(runArchive, vectors), {
+    came: (...given) => presence.came(...given),
+    went: (...given) => presence.went(...given),
+  });
   const presence: StoredPresenceLog = new StoredPresenceLog(runArchive, log, { now, vectors, ...(store && { store }) });
   const missions = createMissions({
     run,

@@ -118,6 +118,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     activeGroups: activeGroups(run),
   };
   const nodeId = readNodeId(dataDirectory);
+  const missionKey = readMissionTokenKey(dataDirectory);
   const runEvents = eventTable(options.runEvents, steadyMs);
   const latencies = new InsertLatencies(steadyMs);
   const { revocations } = certificates;
@@ -131,7 +132,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     nodeId,
     hostname: options.hostname,
     publicPort: options.ports.api,
-    tokenKey: readMissionTokenKey(dataDirectory),
+    tokenKey: missionKey,
     run,
     runEvents,
     runArchive: options.runArchive,
@@ -154,15 +155,26 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     now,
     steadyMs,
   });
-  const parts = { limit, certificates, people, cluster, nodeId, runEvents, stored, retention, retentionRuns };
+  const parts = {
+    limit,
+    missionKey,
+    certificates,
+    people,
+    cluster,
+    nodeId,
+    runEvents,
+    stored,
+    retention,
+    retentionRuns,
+  };
   const ports = portsOf(options, parts);
   certificates.serve(ports);
   return {
     async listen() {
       await ports.listen();
-      const { stream, injectors } = stored;
+      const { stream, injectors, repeater } = stored;
       const readInjectors = (): ReturnType<ReturnType<typeof injectorStore>['list']> => injectorStore(run).list();
-      cluster?.start({ stream, relay: stream.relay, injectors, readInjectors });
+      cluster?.start({ stream, relay: stream.relay, injectors, repeater, retention, readInjectors });
       if (!isFollower) await retentionRuns.start();
     },
     lookAtGrants: () => certificates.lookAtGrants(),
@@ -180,6 +192,8 @@ interface Parts {
   certificates: CoreCertificates;
   people: GroupParts;
   cluster: ClusterNode | undefined;
+  /** Of `readMissionTokenKey`: the same on every node. */
+  missionKey: Uint8Array;
   nodeId: string;
   /** Of `eventTable`. */
   runEvents: RunSql;
@@ -203,6 +217,7 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
     adminApi: admin,
     profiles: new DeviceProfiles({ ...parts.people, profiles: profileStore(options.run), now }),
     attempts,
+    ...(cluster && { lockout: cluster.lockout, tokenKey: parts.missionKey }),
     log,
     now,
     steadyMs,
@@ -253,7 +268,7 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     maxClients: parts.limit.streaming,
     ...(cluster && { cluster }),
     archiveCounts: () => archive.counts(),
-    retention,
+    retention: cluster?.retaining(retention) ?? retention,
     retentionRuns,
     missions,
     history: history(runEvents),

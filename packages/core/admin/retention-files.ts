@@ -131,6 +131,13 @@ export function retentionFiles(dataDir: string): Retention {
     },
     archived: () => ({ missionArchiveStoreEntries: stored ?? [] }),
 
+    reload(file) {
+      if (file === 'policy') policy = readFile(pathOf('policy'), policyFile).dataRetentionMap;
+      else if (file === 'schedule') schedule = readFile(pathOf('schedule'), scheduleFile).cronExpression;
+      else archive = readFile(pathOf('archive'), archiveFile);
+      changed();
+    },
+
     onChange: (then) => void listeners.push(then),
   };
 }

@@ -36,8 +36,13 @@ export interface MeshOptions {
   redeliver: Redeliver;
   /** `atMs` since 1970. */
   stampAt: (atMs: number) => Stamp;
-  /** A node was lost with clients on it; called on one of the remaining nodes. */
-  wentWithNode: (who: Presence) => void;
+  /** Another node has told something that is no event. */
+  control: (message: Buffer) => void;
+  /** Something of that was missed for good. */
+  missed: () => void;
+  /** A node was lost with clients on it, or they are still there: called on one other node. */
+  went: (who: Presence) => void;
+  came: (who: Presence) => void;
   log: Log;
   now: () => Date;
   steadyMs: () => number;
@@ -45,8 +50,23 @@ export interface MeshOptions {
 
 /** More than the milliseconds since 1970: no number comes back after a restart. */
 const NUMBERS_PER_NODE = 2 ** 44;
-const questionSchema = z.object({ node: z.string(), places: z.array(z.int()) });
+/** For the newest reports of these groups; with `after` for what was missed since that message. */
+const questionSchema = z.object({ node: z.string(), places: z.array(z.int()), after: z.number().optional() });
+const replayedSchema = z.object({ replayed: z.object({ node: z.string(), upTo: z.number(), isWhole: z.boolean() }) });
+const ASK_AGAIN_MS = 2_000;
 const SUBSCRIPTION = /^tls:(\d+)$/;
+
+/** What this node has of another one. */
+interface Heard {
+  run: string;
+  /** Of its last message. */
+  sequence: number;
+  /** Of a large event. */
+  parts: Parts;
+  /** It may have said something that was missed: it is asked, and goes on after its answer. */
+  isBehind: boolean;
+  requestedMs: number;
+}
 
 export class Mesh implements OtherNodes {
   readonly #options: MeshOptions;
@@ -57,8 +77,7 @@ export class Mesh implements OtherNodes {
   readonly #wanted = new Set<number>();
   readonly #subscribed = new Map<number, () => void>();
   #isInterestChanged = false;
-  /** Of each node: the number of its last message, and what came of a large event. */
-  readonly #heard = new Map<string, { run: string; sequence: number; parts: Parts }>();
+  readonly #heard = new Map<string, Heard>();
 
   constructor(options: MeshOptions) {
     this.#options = options;
@@ -69,11 +88,7 @@ export class Mesh implements OtherNodes {
       clients: this.#clients,
       local: () => this.#local?.all() ?? [],
       left: (client) => this.#local?.leftElsewhere(client),
-      joined: (other, run) => {
-        if (this.#heard.get(other)?.run !== run) this.#heard.set(other, { run, sequence: 0, parts: new Parts() });
-        this.#askFor([...this.#wanted], subjects.node(other));
-      },
-      complete: () => this.#sender.release(),
+      joined: (...given) => this.#joined(...given),
       schedule: () => this.#sender.schedule(),
     });
     this.#sender.onTurn = () => {
@@ -101,18 +116,26 @@ export class Mesh implements OtherNodes {
       else this.#take(message);
     });
     bus.subscribe(subjects.reports, (message) => this.#takeQuestion(message));
-    bus.onChange((isUp) => {
-      if (!isUp) this.#sender.hold();
+    bus.subscribe(subjects.control, this.#options.control);
+    bus.subscribe(subjects.replay(node), (message) => this.#takeReplay(message));
+    bus.onChange(() => {
+      for (const heard of this.#heard.values()) heard.isBehind = true;
     });
     this.peers.start();
   }
 
-  /** To be called often: whether the bus has taken what was published. */
-  async confirm(): Promise<void> {
-    const confirm = this.#sender.confirmable();
+  /** To be called often: looks whether the bus answers, and asks again for what was missed. */
+  async look(): Promise<void> {
     await this.#options.bus.fence();
-    confirm();
     this.peers.proven();
+    const atMs = this.#options.steadyMs();
+    for (const [node, heard] of this.#heard)
+      if (heard.isBehind && atMs - heard.requestedMs >= ASK_AGAIN_MS) this.#askForMissed(node, heard);
+  }
+
+  /** Something that is no event. It reaches each node, also one that is cut off now. */
+  tell(message: Buffer): void {
+    this.#sender.tell(message);
   }
 
   toPlaces(event: Outgoing, places: readonly number[], sent: SentTo = {}): void {
@@ -202,6 +225,24 @@ export class Mesh implements OtherNodes {
     this.#askFor(added, subjects.reports);
   }
 
+  /** One that starts has nothing to tell of before. One that asks was cut off itself. */
+  #joined(node: string, run: string, wantsState: boolean): void {
+    const heard = this.#heard.get(node);
+    if (heard?.run !== run) {
+      this.#heard.set(node, { run, sequence: 0, parts: new Parts(), isBehind: false, requestedMs: 0 });
+      return this.#askFor([...this.#wanted], subjects.node(node));
+    }
+    if (wantsState) heard.isBehind = true;
+    if (heard.isBehind) this.#askForMissed(node, heard);
+    else this.#askFor([...this.#wanted], subjects.node(node));
+  }
+
+  #askForMissed(other: string, heard: Heard): void {
+    heard.requestedMs = this.#options.steadyMs();
+    const question = { node: this.#options.node, places: [...this.#wanted], after: heard.sequence };
+    this.#options.bus.publish(subjects.node(other), Buffer.from(JSON.stringify(question)));
+  }
+
   #askFor(places: readonly number[], subject: string): void {
     if (places.length === 0) return;
     const question = { node: this.#options.node, places };
@@ -215,6 +256,7 @@ export class Mesh implements OtherNodes {
 
   #answer(message: Buffer): void {
     const read = questionSchema.parse(JSON.parse(message.toString('utf8')));
+    if (read.after !== undefined) return this.#replay(read.node, read.places, read.after);
     for (const client of this.#local?.all() ?? []) {
       const latest = client.shown?.latest;
       if (latest?.isKept !== true || !meet(client.audience.places, read.places)) continue;
@@ -223,12 +265,35 @@ export class Mesh implements OtherNodes {
     }
   }
 
-  /** A second copy comes when it went to several groups of this node. */
-  #take(message: Buffer): void {
+  #replay(to: string, places: readonly number[], after: number): void {
+    const { node, bus } = this.#options;
+    const own = [subjects.all, subjects.control, subjects.node(to)];
+    const wanted = new Set([...own, ...places.map((place) => subjects.group(place))]);
+    const replayed = this.#sender.replay(subjects.replay(to), after, (subject) => wanted.has(subject));
+    bus.publish(subjects.replay(to), Buffer.from(JSON.stringify({ replayed: { node, ...replayed } })));
+  }
+
+  #takeReplay(message: Buffer): void {
+    if (message[0] !== JSON_START) return this.#take(message, true);
+    this.#guarded(message, () => {
+      const end = replayedSchema.safeParse(JSON.parse(message.toString('utf8')));
+      if (!end.success) return this.#options.control(message);
+      const { node, upTo, isWhole } = end.data.replayed;
+      const heard = this.#heard.get(node);
+      if (heard?.isBehind !== true) return;
+      heard.isBehind = false;
+      heard.sequence = Math.max(heard.sequence, upTo);
+      if (!isWhole) this.#options.missed();
+      this.#askFor([...this.#wanted], subjects.node(node));
+    });
+  }
+
+  /** A second copy comes when it went to several groups of this node, or once more by a replay. */
+  #take(message: Buffer, isReplay = false): void {
     this.#guarded(message, () => {
       const read = decodeMessage(message);
       const heard = this.#heard.get(read.node);
-      if (heard === undefined || read.sequence <= heard.sequence) return;
+      if (heard === undefined || (heard.isBehind && !isReplay) || read.sequence <= heard.sequence) return;
       heard.sequence = read.sequence;
       if (!('index' in read)) return this.#relay(read);
       const whole = heard.parts.take(read);

@@ -5,6 +5,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import type { CoreNode } from '@holdfast/kit/core-wire';
 import type { Log } from '@holdfast/kit/log';
+import { HOUR_MS } from '@holdfast/kit/time';
 import { z } from 'zod';
 import type { Presence } from '../model/stream.ts';
 import type { Client } from '../stream/client.ts';
@@ -14,8 +15,15 @@ import { decodeMessage, MAX_MESSAGE_BYTES, Parts, splitMessage } from './message
 import { absentSchema, type Announcement, announcementSchema, Nodes } from './nodes.ts';
 import { cardOf, cardSchema, type RemoteClients } from './remote-clients.ts';
 import { subjects } from './subjects.ts';
+import { WriteOffs } from './write-offs.ts';
 
-const from = { node: z.string(), run: z.string(), revision: z.int() };
+const from = {
+  node: z.string(),
+  run: z.string(),
+  revision: z.int(),
+  /** It knows that nobody is in the tables who was there before all nodes started. */
+  isSettled: z.boolean(),
+};
 const messageSchema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('state'),
@@ -48,11 +56,14 @@ export interface PeersOptions {
   local: () => Iterable<Client>;
   /** A client of another node has left. */
   left: (client: RemoteClient) => void;
-  /** Another node has sent all of its clients. `run` is another one after each of its starts. */
-  joined: (node: string, run: string) => void;
-  /** Every node that was there before has been heard again. */
-  complete: () => void;
-  wentWithNode: (who: Presence) => void;
+  /**
+   * Another node has sent all of its clients. `run` is another one after each of its starts. With
+   * `wantsState` it asks because it may have missed something.
+   */
+  joined: (node: string, run: string, wantsState: boolean) => void;
+  /** A client went with a node that was lost, or is still there. */
+  went: (who: Presence) => void;
+  came: (who: Presence) => void;
   /** `flush` is to be called at the end of this turn. */
   schedule: () => void;
   log: Log;
@@ -64,38 +75,41 @@ interface Peer {
   run: string;
   revision: number;
   heardMs: number;
+  isSettled: boolean;
 }
 
 const JSON_START = 0x7b;
 const BEAT_MS = 1_000;
 const SILENT_MS = 5_000;
 const DEAF_MS = 2 * BEAT_MS;
-const COMPLETE_WITHIN_MS = 3_000;
 /** How often the others learn when clients were heard last. */
 const SEEN_EVERY_BEATS = 10;
+/** A lost node that is not heard for so long is not waited for. */
+const GIVEN_UP_MS = HOUR_MS;
 
 export class Peers {
   readonly #options: PeersOptions;
   readonly #run = crypto.randomUUID();
   readonly #peers = new Map<string, Peer>();
   readonly #nodes: Nodes;
-  /** Nodes that are to be heard before what was kept goes out. */
-  readonly #expected = new Set<string>();
-  readonly #known = new Set<string>();
+  readonly #writeOffs: WriteOffs;
+  /** Nodes that have not stopped, and when they were heard last: also lost ones. */
+  readonly #known = new Map<string, number>();
   readonly #changed = new Map<number, Client>();
   /** Of each node: what came of a large message. */
   readonly #parts = new Map<string, Parts>();
   #left: number[] = [];
   #revision = 0;
   #beats = 0;
+  #isSettled = false;
   #lastBeatMs = Number.NaN;
   #provenMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
-  #completing: NodeJS.Timeout | undefined;
 
   constructor(options: PeersOptions) {
     this.#options = options;
     this.#nodes = new Nodes(options.now);
+    this.#writeOffs = new WriteOffs(options);
   }
 
   /** This one and the others, also those that are not there. */
@@ -112,9 +126,25 @@ export class Peers {
     return [...this.#peers.keys()];
   }
 
+  /** Whether one of the others has settled. */
+  get areSettled(): boolean {
+    return [...this.#peers.values()].some(({ isSettled }) => isSettled);
+  }
+
+  /** Tells the others with each message from now on. */
+  settle(): void {
+    this.#isSettled = true;
+  }
+
+  /** False while another node may be out of reach and go on by itself. */
+  get isWhole(): boolean {
+    const atMs = this.#options.steadyMs();
+    return [...this.#known.values()].every((heardMs) => atMs - heardMs <= DEAF_MS);
+  }
+
   /** False while this is the only node. */
   get mayHear(): boolean {
-    return this.#peers.size > 0 || (this.#known.size > 0 && !this.#options.bus.isUp);
+    return this.#known.size > 0;
   }
 
   start(): void {
@@ -122,9 +152,9 @@ export class Peers {
     bus.subscribe(subjects.clients, (message) => this.#take(message));
     bus.subscribe(subjects.clientsOf(node), (message) => this.#take(message));
     bus.onChange((isUp) => {
-      if (isUp) this.#hello();
+      if (isUp) this.#sayState(true);
     });
-    if (bus.isUp) this.#hello();
+    if (bus.isUp) this.#sayState(true);
     this.#lastBeatMs = steadyMs();
     this.#timer = setInterval(() => this.beat(), BEAT_MS).unref();
   }
@@ -170,27 +200,13 @@ export class Peers {
     this.#say('beat', { seen: seen.map(([...each]) => each), memoryBytes: this.#options.announcement().memoryBytes });
     for (const [node, peer] of this.#peers)
       if (wasDeaf) peer.heardMs = atMs;
-      else if (atMs - peer.heardMs > SILENT_MS) this.#lost(node);
+      else if (atMs - peer.heardMs > SILENT_MS) this.#lost(node, peer);
+    for (const [node, heardMs] of this.#known) if (atMs - heardMs > GIVEN_UP_MS) this.#known.delete(node);
   }
 
   close(): void {
     clearInterval(this.#timer);
-    clearTimeout(this.#completing);
     this.#say('bye', {});
-  }
-
-  #hello(): void {
-    for (const node of this.#known) this.#expected.add(node);
-    this.#sayState(true);
-    clearTimeout(this.#completing);
-    if (this.#expected.size === 0) this.#options.complete();
-    else this.#completing = setTimeout(() => this.#complete(), COMPLETE_WITHIN_MS).unref();
-  }
-
-  #complete(): void {
-    clearTimeout(this.#completing);
-    this.#expected.clear();
-    if (this.#options.bus.isUp) this.#options.complete();
   }
 
   #sayState(wantsState: boolean, subject?: string): void {
@@ -201,9 +217,13 @@ export class Peers {
 
   #say<K extends Message['kind']>(kind: K, body: Body<K>, subject: string = subjects.clients): void {
     const { bus, node } = this.#options;
-    const message = Buffer.from(JSON.stringify({ kind, node, run: this.#run, revision: this.#revision, ...body }));
+    const message = Buffer.from(JSON.stringify({ kind, node, ...this.#own(), ...body }));
     if (message.length <= MAX_MESSAGE_BYTES) bus.publish(subject, message);
     else for (const part of splitMessage(node, 0, message)) bus.publish(subject, part);
+  }
+
+  #own(): Pick<Peer, 'run' | 'revision' | 'isSettled'> {
+    return { run: this.#run, revision: this.#revision, isSettled: this.#isSettled };
   }
 
   #take(bytes: Buffer): void {
@@ -233,7 +253,10 @@ export class Peers {
       for (const client of local()) if (client.number === message.number) client.end('ended by an administrator');
       return;
     }
-    if (message.kind === 'bye') return this.#gone(node, 'stopped');
+    if (message.kind === 'bye') {
+      this.#known.delete(node);
+      return this.#gone(node, 'stopped');
+    }
     if (message.kind === 'state') return this.#takeState(message);
     const peer = this.#peers.get(node);
     const missed = message.kind === 'change' ? revision - 1 : revision;
@@ -241,8 +264,8 @@ export class Peers {
       this.#sayState(true, subjects.clientsOf(node));
       return;
     }
-    peer.heardMs = steadyMs();
-    peer.revision = revision;
+    Object.assign(peer, { heardMs: steadyMs(), revision, isSettled: message.isSettled });
+    this.#known.set(node, peer.heardMs);
     if (message.kind === 'change') {
       for (const card of message.cards) clients.put(node, card);
       this.#remove(message.left);
@@ -254,22 +277,22 @@ export class Peers {
   }
 
   #takeState(message: Extract<Message, { kind: 'state' }>): void {
-    const { node, run, revision, cards, wantsState, announcement, absent } = message;
+    const { node, run, revision, cards, wantsState, announcement, absent, isSettled } = message;
     const { clients, steadyMs, log, joined } = this.#options;
     this.#nodes.announced(node, announcement);
     this.#nodes.learn(absent.filter((each) => each.node !== this.#options.node));
     const before = this.#peers.get(node);
     if (before === undefined) log.info('mesh.node_joined', { node, clients: cards.length });
-    this.#peers.set(node, { run, revision, heardMs: steadyMs() });
-    this.#known.add(node);
+    this.#peers.set(node, { run, revision, heardMs: steadyMs(), isSettled });
+    this.#known.set(node, steadyMs());
     const numbers = new Set(cards.map(({ number }) => number));
     const old = clients.of(node).filter(({ number }) => !numbers.has(number));
     for (const card of cards) clients.put(node, card);
     this.#remove(old.map(({ number }) => number));
-    if (before !== undefined && before.run !== run) this.#writeOff(node, old);
+    if (before !== undefined && before.run !== run) this.#writeOffs.lost(node, before.run, old, this.#living());
+    this.#writeOffs.back(node, run);
     if (wantsState) this.#sayState(false, subjects.clientsOf(node));
-    joined(node, run);
-    if (this.#expected.delete(node) && this.#expected.size === 0) this.#complete();
+    joined(node, run, wantsState);
   }
 
   #remove(numbers: readonly number[]): void {
@@ -283,25 +306,17 @@ export class Peers {
     this.#remove(this.#options.clients.of(node).map(({ number }) => number));
   }
 
-  #lost(node: string): void {
+  #lost(node: string, { run }: Peer): void {
     const { clients, log } = this.#options;
     const own = clients.of(node);
     log.warn('mesh.node_lost', { node, clients: own.length });
     this.#gone(node, 'lost');
-    this.#writeOff(node, own);
+    this.#writeOffs.lost(node, run, own, this.#living());
   }
 
-  /** By the first of the other nodes, for clients that are not back already. */
-  #writeOff(node: string, own: readonly RemoteClient[]): void {
-    const { node: me, bus, clients, local, wentWithNode } = this.#options;
-    if (!bus.isUp || this.nodes.some((other) => other !== node && other < me)) return;
-    const here = new Set([...local()].map(({ shown, username }) => `${shown?.uid ?? ''} ${username}`));
-    for (const { logged, uid, username } of own)
-      if (
-        logged !== undefined &&
-        !here.has(`${uid} ${username}`) &&
-        clients.ofDevice({ clientUid: uid, username }).length === 0
-      )
-        wentWithNode(logged);
+  /** Also of two nodes that fail together, each counts as gone. */
+  #living(): string[] {
+    const atMs = this.#options.steadyMs();
+    return [...this.#peers].filter(([, { heardMs }]) => atMs - heardMs <= DEAF_MS).map(([node]) => node);
   }
 }

@@ -1,5 +1,5 @@
 // Collects the events of a turn for the other nodes and publishes them, one message for each set of
-// groups. Keeps what the bus may not have taken, and sends it once the other nodes are back.
+// groups. Keeps the newest messages for nodes that were cut off meanwhile.
 
 import type { Log } from '@holdfast/kit/log';
 import type { Outgoing } from '../stream/outboxes.ts';
@@ -12,7 +12,7 @@ export interface SenderOptions {
   bus: Bus;
   log: Log;
   now: () => Date;
-  maxHeldBytes?: number;
+  maxKeptBytes?: number;
 }
 
 export type Target = Pick<Batch, 'places' | 'clients' | 'isAnswer'> & { subjects: readonly string[] };
@@ -22,13 +22,15 @@ interface Open extends Target {
   bytes: number;
 }
 
-interface Held {
+interface Kept {
   subjects: readonly string[];
   message: Buffer;
   sequence: number;
 }
 
-const MAX_HELD_BYTES = 16 * 1024 * 1024;
+const MAX_KEPT_BYTES = 16 * 1024 * 1024;
+/** Node.js cuts smaller buffers from a common one, which would stay with each. */
+const OWN_BUFFER_BYTES = Buffer.poolSize / 2;
 
 export class Sender {
   readonly #options: SenderOptions;
@@ -36,22 +38,16 @@ export class Sender {
   readonly #placeTargets = new WeakMap<readonly number[], { key: string; target: Target }>();
   #sequence = 0;
   #scheduled = false;
-  #holding = true;
-  /** Published, and not yet known to be taken by the bus. */
-  #unconfirmed: Held[] = [];
-  #held: Held[] = [];
-  #heldBytes = 0;
-  #dropped = 0;
+  /** Two halves: when the newer one is full, the older one goes. */
+  #older: Kept[] = [];
+  #newer: Kept[] = [];
+  #newerBytes = 0;
+  #forgottenUpTo = 0;
   /** Called before the events of a turn go out. */
   onTurn: () => void = () => undefined;
 
   constructor(options: SenderOptions) {
     this.#options = options;
-  }
-
-  /** Events that other nodes will not get, since the start. */
-  get dropped(): number {
-    return this.#dropped;
   }
 
   toPlaces(event: Outgoing, places: readonly number[], given: Omit<MeshEvent, 'xml'>): void {
@@ -92,29 +88,24 @@ export class Sender {
     this.#open.clear();
   }
 
-  /** Until `release`, events are kept, without position reports: newer ones follow. */
-  hold(): void {
-    this.#holding = true;
-    for (const each of this.#unconfirmed.splice(0)) this.#keep(each);
+  /** Something that is no event, to every node, also to those that are cut off now. */
+  tell(message: Buffer): void {
+    this.#options.bus.publish(subjects.control, message);
+    this.#keep({ subjects: [subjects.control], message, sequence: ++this.#sequence });
   }
 
-  /** In their order, with their numbers: whoever has them already passes over them. */
-  release(): void {
-    if (!this.#holding) return;
-    this.#holding = false;
-    const held = this.#held;
-    this.#held = [];
-    this.#heldBytes = 0;
-    for (const each of held) {
-      this.#send(each);
-      this.#unconfirmed.push(each);
-    }
-  }
-
-  /** The bus has taken what was published before: returns the call that says so. */
-  confirmable(): () => unknown {
-    const upTo = this.#sequence;
-    return () => (this.#unconfirmed = this.#unconfirmed.filter(({ sequence }) => sequence > upTo));
+  /**
+   * Publishes on `to` what was published after that number on subjects that are wanted, without
+   * position reports: newer ones follow. `upTo`: what follows has greater numbers. `isWhole` is
+   * false when some of it is kept no more.
+   */
+  replay(to: string, after: number, isWanted: (subject: string) => boolean): { upTo: number; isWhole: boolean } {
+    const { bus, log } = this.#options;
+    for (const kept of [...this.#older, ...this.#newer])
+      if (kept.sequence > after && kept.subjects.some(isWanted)) bus.publish(to, kept.message);
+    const isWhole = after >= this.#forgottenUpTo;
+    if (!isWhole) log.warn('mesh.dropped', { to, reason: 'a node was cut off for too long' });
+    return { upTo: this.#sequence, isWhole };
   }
 
   #targetOf(places: readonly number[]): { key: string; target: Target } {
@@ -146,37 +137,37 @@ export class Sender {
   }
 
   #publish(open: Open): void {
-    const isLasting = !open.isAnswer && open.events.some(({ isReport }) => !isReport);
-    if (this.#holding && !isLasting) return;
+    const { bus } = this.#options;
+    const lasting = open.isAnswer ? [] : open.events.filter(({ isReport }) => !isReport);
+    const events = bus.isUp ? open.events : lasting;
+    if (events.length === 0) return;
+    const first = this.#sequence + 1;
+    const messages = this.#encoded(open, events, first);
+    this.#sequence += messages.length;
+    if (bus.isUp) for (const message of messages) for (const subject of open.subjects) bus.publish(subject, message);
+    if (lasting.length === 0) return;
+    const kept = lasting.length === events.length ? messages : this.#encoded(open, lasting, first);
+    for (const [at, message] of kept.entries()) this.#keep({ subjects: open.subjects, message, sequence: first + at });
+  }
+
+  #encoded({ places, clients, isAnswer }: Target, events: readonly MeshEvent[], sequence: number): Buffer[] {
     const { node, now } = this.#options;
-    const events = this.#holding ? open.events.filter(({ isReport }) => !isReport) : open.events;
-    const { places, clients, isAnswer } = open;
-    const batch = { node, sequence: ++this.#sequence, atMs: now().getTime(), places, clients, isAnswer, events };
-    const message = encodeBatch(batch);
-    const messages = message.length <= 2 * MAX_MESSAGE_BYTES ? [message] : splitMessage(node, this.#sequence, message);
-    this.#sequence += messages.length - 1;
-    for (const each of messages) {
-      const sent = { subjects: open.subjects, message: each, sequence: this.#sequence };
-      if (this.#holding) this.#keep(sent);
-      else {
-        this.#send(sent);
-        if (isLasting) this.#unconfirmed.push(sent);
-      }
-    }
+    const message = encodeBatch({ node, sequence, atMs: now().getTime(), places, clients, isAnswer, events });
+    return message.length <= 2 * MAX_MESSAGE_BYTES ? [message] : splitMessage(node, sequence, message);
   }
 
-  #send({ subjects: to, message }: Held): void {
-    for (const subject of to) this.#options.bus.publish(subject, message);
-  }
-
-  #keep(held: Held): void {
-    const { maxHeldBytes = MAX_HELD_BYTES, log } = this.#options;
-    this.#held.push(held);
-    this.#heldBytes += held.message.length;
-    while (this.#heldBytes > maxHeldBytes) {
-      this.#heldBytes -= this.#held.shift()?.message.length ?? 0;
-      this.#dropped++;
-      if (this.#dropped === 1) log.warn('mesh.dropped', { reason: 'the other nodes are unreachable for too long' });
+  #keep(kept: Kept): void {
+    const { maxKeptBytes = MAX_KEPT_BYTES } = this.#options;
+    const { length } = kept.message;
+    if (this.#newerBytes + length > maxKeptBytes / 2) {
+      this.#forgottenUpTo = this.#older.at(-1)?.sequence ?? this.#forgottenUpTo;
+      this.#older = this.#newer;
+      this.#newer = [];
+      this.#newerBytes = 0;
     }
+    const message = length >= OWN_BUFFER_BYTES ? kept.message : Buffer.allocUnsafeSlow(length);
+    if (message !== kept.message) kept.message.copy(message);
+    this.#newer.push({ ...kept, message });
+    this.#newerBytes += length;
   }
 }

@@ -7,6 +7,8 @@ export const subjects = {
   group: (place: number): string => `${PREFIX}.group.${place}`,
   /** For that node alone. */
   node: (node: string): string => `${PREFIX}.node.${node}`,
+  /** What that node has missed. */
+  replay: (node: string): string => `${PREFIX}.replay.${node}`,
   /** Events for every client. */
   all: `${PREFIX}.all`,
   /** Which clients a node has. */

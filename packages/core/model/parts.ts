@@ -253,6 +253,8 @@ export interface Retention {
   changeArchive(given: Partial<ArchiveSettings>): ArchiveSettings;
   /** The missions that were put away, as their file lists them. */
   archived(): unknown;
+  /** Takes in what another process has written. Throws a StackError for a file that is broken. */
+  reload(file: 'policy' | 'schedule' | 'archive'): void;
   /** Called after each change: whoever deletes plans anew. */
   onChange(then: () => void): void;
 }

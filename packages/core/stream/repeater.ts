@@ -38,6 +38,8 @@ export class Repeater {
   readonly #repeated = new Map<string, Repeated>();
   #periodMs = DEFAULT_PERIOD_MS;
   #timer: NodeJS.Timeout | undefined;
+  /** An emergency was begun or cancelled here: no other node repeats it any more. */
+  onSaw: (uid: string, username: string) => void = () => undefined;
 
   constructor(options: RepeaterOptions) {
     this.#options = options;
@@ -50,9 +52,15 @@ export class Repeater {
     const isCancelled = event.type === CANCEL || emergency?.attribute('cancel')?.toLowerCase() === 'true';
     const known = this.#repeated.get(event.uid);
     if (known !== undefined && nameKey(known.username) !== nameKey(username)) return;
+    if (isCancelled || (emergency !== undefined && known === undefined)) this.onSaw(event.uid, username);
     if (isCancelled) this.#forget(event.uid);
     else if (emergency !== undefined && known === undefined && this.#hasRoomFor(username, delivery))
       this.#begin(event, emergency.attribute('type') ?? '', delivery, username, places);
+  }
+
+  /** The same person has begun or cancelled it on another node. */
+  sawElsewhere(uid: string, username: string): void {
+    if (nameKey(this.#repeated.get(uid)?.username ?? '') === nameKey(username)) this.#forget(uid);
   }
 
   list(): Repeated[] {

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { ClusterNode, type ClusterParts } from '../cluster.ts';
-import type { CertificateRecord } from '../model/parts.ts';
-import { cotWorld, settled } from './fake-cot-stream.ts';
+import type { CertificateRecord, Retention } from '../model/parts.ts';
+import { cot, cotWorld, settled } from './fake-cot-stream.ts';
 import { MemoryHub } from './memory-bus.ts';
 
 const nodes: ClusterNode[] = [];
@@ -57,8 +57,17 @@ function clusterNode(
   nodes.push(node);
   const world = cotWorld({}, { others: node.mesh, ...shared });
   const injectors = { replace: () => undefined };
-  node.start({ stream: world.stream, relay: world.stream.relay, injectors, readInjectors: async () => [] });
-  return Object.assign(world, { node, bus, database, learned, revocations });
+  const { stream } = world;
+  const reloaded: string[] = [];
+  node.start({
+    stream,
+    relay: stream.relay,
+    injectors,
+    repeater: stream.repeater,
+    retention: { reload: (file) => void reloaded.push(file) },
+    readInjectors: async () => [],
+  });
+  return Object.assign(world, { node, bus, database, learned, reloaded, revocations });
 }
 
 describe('a node of a cluster', () => {
@@ -70,6 +79,57 @@ describe('a node of a cluster', () => {
     await a.node.revoking(a.revocations).revoke({} as CertificateRecord);
     await settled();
     expect(b.learned).toEqual(['aa']);
+  });
+
+  it('tells later what it has revoked while it was cut off', async () => {
+    const {
+      nodes: [a, b],
+    } = await cluster();
+    a.bus.turn(false);
+    await a.node.revoking(a.revocations).revoke({} as CertificateRecord);
+    await settled();
+    expect(b.learned).toEqual([]);
+    a.bus.turn(true);
+    await settled();
+    expect(b.learned).toEqual(['aa']);
+  });
+
+  it('repeats no emergency that its person has cancelled or begun on another one', async () => {
+    const {
+      nodes: [a, b],
+    } = await cluster();
+    const alarm = (type: string, detail: string): string => cot('uid-ada-9-1-1', type, detail);
+    const begun = alarm('b-a-o-tbl', '<emergency type="911 Alert">ADA</emergency>');
+    const lists = (): number[] => [a, b].map(({ stream }) => stream.repeater.list().length);
+    const first = await a.report('ada');
+    await first.say(begun);
+    const [second, ben] = [await b.report('ada'), await b.report('ben')];
+    expect(lists()).toEqual([1, 0]);
+    await ben.say(alarm('b-a-o-can', '<emergency cancel="true">ADA</emergency>'));
+    expect(lists()).toEqual([1, 0]);
+    await second.say(begun);
+    expect(lists()).toEqual([0, 1]);
+    await first.say(alarm('b-a-o-can', '<emergency cancel="true">ADA</emergency>'));
+    expect(lists()).toEqual([0, 0]);
+  });
+
+  it('counts wrong passwords of all nodes, and plans retention anew after a change on another one', async () => {
+    const {
+      nodes: [a, b],
+    } = await cluster();
+    for (let n = 0; n < 10; n++) {
+      (n % 2 === 0 ? a : b).node.lockout.failed('192.0.2.7', performance.now());
+      await settled();
+    }
+    const now = performance.now();
+    const locked = [a, b].map(({ node }) => node.lockout.check('192.0.2.7', now).lockedUntilMs !== undefined);
+    expect(locked).toEqual([true, true]);
+    expect(b.node.lockout.check('192.0.2.8', now)).toEqual({});
+
+    const retention = { changeSchedule: () => true } as unknown as Retention;
+    a.node.retaining(retention).changeSchedule('-');
+    await settled();
+    expect([a.reloaded, b.reloaded]).toEqual([[], ['schedule']]);
   });
 
   it('makes up for a deactivation while the directory was unavailable to it', async () => {

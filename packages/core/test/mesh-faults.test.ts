@@ -58,7 +58,7 @@ describe('a node that fails', () => {
     } = world;
     people.set('ada', ['Ops']).set('ben', ['Ops']);
     const [ada, ben] = [await a.report('ada'), await b.report('ben')];
-    await a.mesh.confirm();
+    await a.mesh.look();
     await ada.say(cot('m0', 'b-t-f', '<__chat/>'));
     a.bus.turn(false);
     await ada.say(sa('uid-ada', 'ADA', { type: 'a-f-G-E' }), cot('m1', 'b-m-p-s-m'));
@@ -68,6 +68,139 @@ describe('a node that fails', () => {
     expect(ben.names()).toEqual(['b-t-f m0', 'b-m-p-s-m m1']);
     await ada.say(cot('m3', 'b-m-p-s-m'));
     expect(ben.names()).toEqual(['b-t-f m0', 'b-m-p-s-m m1', 'b-m-p-s-m m3']);
+  });
+
+  it.each([1, 60])('that is cut off for %i s gets what was said meanwhile, in order, each once', async (seconds) => {
+    const world = cluster(3);
+    const {
+      people,
+      nodes: [a, b, c],
+    } = world;
+    people.set('ada', ['Ops']).set('ben', ['Ops', 'Air']).set('cyd', ['Sea']).set('dan', ['Ops']);
+    const [ada, ben, cyd, dan] = [
+      await a.report('ada'),
+      await b.report('ben'),
+      await b.report('cyd'),
+      await c?.report('dan'),
+    ];
+    await beat(world);
+    for (const client of [ada, ben, cyd, dan]) client?.forget();
+    b.bus.turn(false);
+    for (let n = 0; n < 3; n++) {
+      await ada.say(cot(`a${n}`, 'b-t-f', '<__chat/>'), sa('uid-ada', 'ADA', { type: 'a-f-G-E' }));
+      await dan?.say(cot(`d${n}`, 'b-m-p-s-m'));
+      await ben.say(cot(`b${n}`, 'b-m-p-s-m'));
+    }
+    await beat(world, seconds);
+    const expectedNames = ['a0', 'd0', 'a1', 'd1', 'a2', 'd2'].toSorted();
+    b.bus.turn(true);
+    await ada.say(cot('after', 'b-m-p-s-m'));
+    await settled();
+    await beat(world, 3);
+    const marks = (names: string[] = []) =>
+      names.filter((name) => name.startsWith('b-')).map((name) => name.split(' ')[1] ?? '');
+    expect(marks(ben.names()).toSorted()).toEqual([...expectedNames, 'after'].toSorted());
+    expect(marks(ben.names()).filter((name) => name.startsWith('a'))).toEqual(['a0', 'a1', 'a2', 'after']);
+    expect(marks(ada.names())).toEqual(expect.arrayContaining(['b0', 'b1', 'b2', 'd0']));
+    expect(marks(dan?.names()).filter((name) => name.startsWith('b'))).toEqual(['b0', 'b1', 'b2']);
+    expect(marks(cyd.names())).toEqual([]);
+    await ada.say(cot('last', 'b-m-p-s-m'));
+    expect(marks(ben.names()).at(-1)).toBe('last');
+  });
+
+  it('that is cut off hears no old position later, and new ones at once', async () => {
+    const world = cluster();
+    const {
+      people,
+      nodes: [a, b],
+    } = world;
+    people.set('ada', ['Ops']).set('ben', ['Ops']);
+    const [ada, ben] = [await a.report('ada'), await b.report('ben')];
+    ben.forget();
+    b.bus.turn(false);
+    await ada.say(sa('uid-ada', 'ADA', { type: 'a-f-G-E' }) + cot('m1', 'b-m-p-s-m'));
+    b.bus.turn(true);
+    await settled();
+    expect(ben.names()).toEqual(['b-m-p-s-m m1']);
+    await ada.say(sa('uid-ada', 'ADA', { type: 'a-f-G-I' }));
+    expect(ben.names()).toEqual(['b-m-p-s-m m1', 'a-f-G-I uid-ada']);
+  });
+
+  it('that is cut off gets a large event whole', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']).set('ben', ['Ops']).set('eve', ['Ops']);
+    const [ada, eve, ben] = [await a.report('ada'), await a.report('eve'), await b.report('ben')];
+    for (const client of [ben, eve]) client.forget();
+    b.bus.turn(false);
+    await ada.say(cot('large', 'b-m-p-s-m', `<remarks>${'x'.repeat(1_500_000)}</remarks>`));
+    b.bus.turn(true);
+    await settled();
+    expect(ben.raw().length).toBeGreaterThan(1_500_000);
+    expect(ben.raw().equals(eve.raw())).toBe(true);
+  });
+
+  it.each(['that tells', 'that is told'])('%s is cut off: it learns later what is no event', async (cut) => {
+    const {
+      told,
+      nodes: [a, b],
+    } = cluster();
+    await settled();
+    const { bus } = cut === 'that tells' ? a : b;
+    bus.turn(false);
+    a.mesh.tell(Buffer.from('{"changed":"injectors"}'));
+    await settled();
+    expect(told).toEqual([]);
+    bus.turn(true);
+    await settled();
+    expect(told).toEqual(['core-2 {"changed":"injectors"}']);
+  });
+
+  it('is written off also when the node that would do it fails with it, once', async () => {
+    for (const secondsBetween of [0, 2, 4]) {
+      const world = cluster(3);
+      const {
+        people,
+        went,
+        nodes: [a, b, c],
+      } = world;
+      people.set('ada', ['Ops']).set('ben', ['Ops']);
+      await a.report('ada');
+      await b.report('ben');
+      await beat(world);
+      a.bus.isUp = false;
+      await beat(world, secondsBetween, a);
+      b.bus.isUp = false;
+      for (let n = 0; n < 12; n++) {
+        world.clock.ms += 1_000;
+        await c?.mesh.look();
+        c?.mesh.peers.beat();
+        await settled();
+      }
+      expect(went.map(({ uid }) => uid).toSorted()).toEqual(['uid-ada', 'uid-ben']);
+    }
+  });
+
+  it('comes again with its clients, if it was only out of reach', async () => {
+    const world = cluster(3);
+    const {
+      people,
+      went,
+      came,
+      nodes: [, b],
+    } = world;
+    people.set('ada', ['Ops']).set('ben', ['Ops']);
+    await b.report('ada');
+    const ben = await b.report('ben');
+    await beat(world);
+    b.bus.turn(false);
+    await beat(world, 8, b);
+    await ben.leave();
+    b.bus.turn(true);
+    await settled();
+    expect([went, came].map((all) => all.map(({ uid }) => uid))).toEqual([['uid-ada', 'uid-ben'], ['uid-ada']]);
   });
 
   it('learns from a beat that it missed something', async () => {

@@ -22,6 +22,9 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
   const people = new Map<string, string[] | 'closed'>();
   const clock = { ms: 0 };
   const went: Presence[] = [];
+  const came: Presence[] = [];
+  /** What nodes were told that is no event. */
+  const told: string[] = [];
   const nodes = Array.from({ length: count }, (_, index) => {
     const bus = hub.bus();
     const log = memoryLog();
@@ -33,7 +36,10 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
       bus,
       redeliver: framings(8 * 1024 * 1024).redeliver,
       stampAt: stamps('node1'),
-      wentWithNode: (who) => void went.push(who),
+      control: (message) => void told.push(`${node} ${message.toString()}`),
+      missed: () => void told.push(`${node} missed`),
+      went: (who) => void went.push(who),
+      came: (who) => void came.push(who),
       log,
       now: () => new Date('2026-11-22T05:30:00Z'),
       steadyMs: () => clock.ms,
@@ -44,7 +50,15 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
     mesh.start(world.stream.relay);
     return Object.assign(world, { mesh, bus, meshLog: log });
   });
-  return { hub, people, clock, went, nodes: nodes as [(typeof nodes)[0], (typeof nodes)[0], ...typeof nodes] };
+  return {
+    hub,
+    people,
+    clock,
+    went,
+    came,
+    told,
+    nodes: nodes as [(typeof nodes)[0], (typeof nodes)[0], ...typeof nodes],
+  };
 }
 
 /** All nodes send their beat, that many seconds later. */
@@ -53,7 +67,7 @@ export async function beat({ clock, nodes }: ReturnType<typeof cluster>, seconds
     clock.ms += 1_000;
     for (const node of nodes) {
       if (node === but) continue;
-      await node.mesh.confirm().catch(() => undefined);
+      await node.mesh.look().catch(() => undefined);
       node.mesh.peers.beat();
     }
     await settled();

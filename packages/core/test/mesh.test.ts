@@ -229,7 +229,9 @@ describe('clients of other nodes', () => {
     const firstNumber = (index: number, at: string): number => {
       const { bus, log, now } = { bus: hub.bus(), log: memoryLog(), now: () => new Date(at) };
       const { redeliver } = framings(1024);
-      const rest = { stampAt: stamps('node1'), wentWithNode: () => undefined, steadyMs: () => 0, redeliver, log, now };
+      const nothing = (): void => undefined;
+      const told = { control: nothing, missed: nothing, went: nothing, came: nothing };
+      const rest = { ...told, stampAt: stamps('node1'), steadyMs: () => 0, redeliver, log, now };
       const mesh = new Mesh({ node: 'core', index, announcement: () => announcementOf('core'), bus, ...rest });
       meshes.push(mesh);
       return mesh.firstNumber;
