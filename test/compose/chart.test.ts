@@ -97,6 +97,29 @@ describe.skipIf(noHelm)(noHelm ? 'helm is not installed: pods not checked' : 'ev
   });
 });
 
+describe.skipIf(noHelm)(noHelm ? 'helm is not installed: services not checked' : 'services', () => {
+  const namesOf = (name: string): string[] =>
+    render(name)
+      .filter(({ kind }) => kind === 'Service')
+      .map(({ metadata }) => metadata.name);
+
+  it('have the name of every node that there can be, as its certificate has', () => {
+    const nodes = namesOf('cluster').filter((name) => /^core(?:-\d)?$/.test(name));
+    expect(nodes.toSorted()).toEqual(['core', 'core-2', 'core-3', 'core-4', 'core-5', 'core-6']);
+    expect(namesOf('one-machine').filter((name) => /^core-\d$/.test(name))).toEqual([]);
+  });
+
+  it('lead to ports that their pods have, under names of at most 15 characters', () => {
+    for (const name of CASES) {
+      const ports = podsOf(render(name)).flatMap(([, spec]) => containersOf(spec).flatMap(({ ports: of = [] }) => of));
+      const services = render(name).filter(({ kind }) => kind === 'Service');
+      const wanted = services.flatMap(({ spec }) => (spec as { ports: { targetPort: string }[] }).ports);
+      for (const { targetPort } of wanted) expect(ports.map((port) => port.name)).toContain(targetPort);
+      for (const port of ports) expect(port.name.length).toBeLessThanOrEqual(15);
+    }
+  });
+});
+
 describe.skipIf(noHelm)(noHelm ? 'helm is not installed: secrets not checked' : 'secrets', () => {
   const containers = CASES.flatMap((name) => podsOf(render(name)).flatMap(([, spec]) => containersOf(spec)));
   const secretsOf = ({ env = [] }: Container): string[] =>
@@ -246,7 +269,7 @@ describe('the settings', () => {
   /** What the chart sets itself, or what belongs to a part that it does not have. */
   const others = [
     /^SERVER_ADDRESS$|^DEPLOY_MODE$|^TRUSTED_PROXIES$|^CORE_RETENTION_UNIT$/,
-    /^CORE_(?:RELEASE|MEMORY|DATABASE_MEMORY|DATABASE_DIR|DATA_DIR|ENROLLMENT_PORT)$/,
+    /^NATS_URL$|^NATS_CA_FILE$|^CORE_(?:NODE|RELEASE|MEMORY|DATABASE_MEMORY|DATABASE_DIR|DATA_DIR|ENROLLMENT_PORT)$/,
     /^COMPOSE_FILE$|^CONTAINER_RUNTIME_URL$|^RELAY_API_URL$|^BACKUP_/,
     /^(?:CORE_API|CORE_ENROLLMENT|CORE_STREAMING|IDENTITY|LDAP)_URL$|^(?:LISTEN_ADDRESS|API_PORT|PORTAL_PORT|DATA_DIR|LOG_DIR)$/,
   ];
@@ -259,10 +282,7 @@ describe('the settings', () => {
   it('name no variable that is no setting of ours', () => {
     const known = new Set<string>([
       ...SETTING_NAMES,
-      'CORE_NODE',
-      'NATS_URL',
-      'NATS_PASSWORD',
-      'NATS_CA_FILE',
+
       'TZ',
       'NODE_OPTIONS',
       'MALLOC_ARENA_MAX',

@@ -52,6 +52,7 @@ export interface Container {
   securityContext?: Record<string, unknown>;
   resources?: Record<'requests' | 'limits', Record<string, string>>;
   restartPolicy?: string;
+  ports?: { name: string; containerPort: number }[];
   volumeMounts?: { name: string; mountPath: string; readOnly?: boolean }[];
   startupProbe?: unknown;
   readinessProbe?: unknown;
