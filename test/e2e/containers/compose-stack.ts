@@ -62,7 +62,7 @@ export async function copyCheckout(directory: string): Promise<void> {
   const listed = await must('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: home });
   for (const file of listed.split('\0').filter((name) => name !== '')) {
     mkdirSync(dirname(join(directory, file)), { recursive: true });
-    cpSync(join(home, file), join(directory, file));
+    cpSync(join(home, file), join(directory, file), { recursive: true, verbatimSymlinks: true });
   }
   asInTests(directory);
 }
