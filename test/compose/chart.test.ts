@@ -1,7 +1,7 @@
 // The chart for Kubernetes: what helm makes of it, what its pods may do, where secrets are, and which values it refuses.
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -105,6 +105,7 @@ describe.skipIf(noHelm)(noHelm ? 'helm is not installed: services not checked' :
 
   it('have the name of every node that there can be, as its certificate has', () => {
     const nodes = namesOf('cluster').filter((name) => /^core(?:-\d)?$/.test(name));
+    expect(namesOf('cluster')).toContain('core-enrollment');
     expect(nodes.toSorted()).toEqual(['core', 'core-2', 'core-3', 'core-4', 'core-5', 'core-6']);
     expect(namesOf('one-machine').filter((name) => /^core-\d$/.test(name))).toEqual([]);
   });
@@ -320,18 +321,23 @@ describe('the settings', () => {
 const noCaddy = noHelm || spawnSync('caddy', ['version']).error !== undefined;
 
 describe.skipIf(noCaddy)(noCaddy ? 'helm or caddy is not installed: proxy not tried' : 'the reverse proxy', () => {
-  const place = mkdtempSync(join(tmpdir(), 'chart-caddy-'));
+  let place = '';
   beforeAll(() => {
+    place = mkdtempSync(join(tmpdir(), 'chart-caddy-'));
     const subject = ['-subj', '/CN=cot.example.org', '-days', '2'];
     const files = ['-keyout', join(place, 'tls.key'), '-out', join(place, 'tls.crt')];
     execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...files, ...subject], {
       stdio: 'ignore',
     });
+    copyFileSync(join(place, 'tls.crt'), join(place, 'ca.pem'));
     writeFileSync(join(place, 'tls.caddy'), `tls ${place}/tls.crt ${place}/tls.key\n`);
   });
   afterAll(() => rmSync(place, { recursive: true }));
 
-  function adapted(name: string): string {
+  const adapted = (name: string): string => caddy(name, 'adapt');
+
+  /** Runs a command of Caddy with the files and the environment of its container. */
+  function caddy(name: string, command: string): string {
     const objects = render(name);
     const map = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'caddy');
     const [, pod] = podsOf(objects).find(([of]) => of === 'management') ?? [];
@@ -341,21 +347,21 @@ describe.skipIf(noCaddy)(noCaddy ? 'helm or caddy is not installed: proxy not tr
       mkdirSync(dirname(join(place, name, path)), { recursive: true });
       writeFileSync(join(place, name, path), (map?.data?.[key] ?? '').replaceAll('/public/', `${place}/`));
     }
-    const caddy = pod?.containers.find((container) => container.name === 'caddy');
-    const file = /\/etc\/caddy\/(\S+)/.exec(caddy?.args?.[0] ?? '')?.[1] ?? '';
-    const env = Object.fromEntries((caddy?.env ?? []).map((each) => [each.name, each.value]));
+    const container = pod?.containers.find((each) => each.name === 'caddy');
+    const file = /\/etc\/caddy\/(\S+)/.exec(container?.args?.[0] ?? '')?.[1] ?? '';
+    const env = Object.fromEntries((container?.env ?? []).map((each) => [each.name, each.value]));
     const options = {
       cwd: join(place, name),
-      env: { ...process.env, ...env, CERTIFICATE_DIR: place },
+      env: { ...process.env, ...env, CERTIFICATE_DIR: place, XDG_DATA_HOME: join(place, 'data') },
       encoding: 'utf8',
     } as const;
-    return execFileSync('caddy', ['adapt', '--config', file, '--adapter', 'caddyfile'], {
+    return execFileSync('caddy', [command, '--config', file, '--adapter', 'caddyfile'], {
       ...options,
       stdio: ['ignore', 'pipe', 'ignore'],
     });
   }
 
-  it.each(CASES)('takes its files with %s', (name) => expect(adapted(name)).toContain('"apps"'));
+  it.each(CASES)('takes its files with %s', (name) => expect(caddy(name, 'validate')).toContain('Valid configuration'));
 
   it('loads the certificate of the cluster, and a renewed one is a new configuration', () => {
     const before = adapted('cluster');

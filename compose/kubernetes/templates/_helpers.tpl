@@ -88,7 +88,18 @@ topologySpreadConstraints:
 {{- define "holdfast.place" -}}
 {{- if include "holdfast.isSpread" .root }}
 {{- include "holdfast.spread" . }}
-{{- else if ne .component "core" }}
+{{- else if eq .component "core" }}
+affinity:
+  podAffinity:
+    # Not required: it starts first. Without it a moved core would wait for the volume that management holds.
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels:
+              {{- include "holdfast.selector" (dict "root" .root "component" "management") | nindent 14 }}
+{{- else }}
 affinity:
   podAffinity:
     requiredDuringSchedulingIgnoredDuringExecution:
