@@ -21,7 +21,13 @@ export default {
     [
       '@semantic-release/git',
       {
-        assets: ['CHANGELOG.md', 'package.json', 'package-lock.json', 'compose/program.yaml'],
+        assets: [
+          'CHANGELOG.md',
+          'package.json',
+          'package-lock.json',
+          'compose/program.yaml',
+          'compose/kubernetes/Chart.yaml',
+        ],
         message: 'chore(release): ${nextRelease.version} [skip ci]',
       },
     ],

@@ -47,7 +47,7 @@ show_next() {
   semantic_release --dry-run --no-ci --repository-url "file://$PWD" --branches "$branch"
 }
 
-# npm run generate writes it into compose/program.yaml.
+# npm run generate writes it into compose/program.yaml and the chart.
 write_version() { # VERSION
   [[ ${1:-} =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "'${1:-}' is not a version." 'give one such as 0.2.0'
   use_node

@@ -1,5 +1,5 @@
-// Generates .env.template, the tables of docs/ that repeat the code, and the version in
-// compose/program.yaml (npm run generate).
+// Generates .env.template, the tables of docs/ that repeat the code, and the version in the files
+// of Compose and Helm (npm run generate).
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -30,10 +30,8 @@ replaceMarked('api.md', 'api', renderApiTables(createApp(deps)));
 for (const [mark, table] of Object.entries(await renderMetricsTables(deps))) replaceMarked('metrics.md', mark, table);
 writeFileSync(join(home, '.env.template'), renderEnvTemplate());
 
-// Compose reads no JSON.
+// Neither Compose nor Helm reads JSON.
 const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { version: string };
-const program = join(home, 'compose/program.yaml');
-const named = readFileSync(program, 'utf8')
-  .replace(/(image: localhost\/holdfast:).*/, `$1${version}`)
-  .replace(/(args: \{ RELEASE: ).*( \})/, `$1${version}$2`);
-writeFileSync(program, named);
+const place = /(image: localhost\/holdfast:|args: \{ RELEASE: |^(?:appV|v)ersion: )\d[\w.-]*/gm;
+for (const file of ['compose/program.yaml', 'compose/kubernetes/Chart.yaml'].map((path) => join(home, path)))
+  writeFileSync(file, readFileSync(file, 'utf8').replace(place, `$1${version}`));

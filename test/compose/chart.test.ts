@@ -305,13 +305,12 @@ describe('the settings', () => {
   it('have the version and the images of the stack in containers', () => {
     const text = (path: string): string => readFileSync(join(CHART, path), 'utf8');
     const values = parse(text('values.yaml')) as {
-      image: { tag: string };
       caddy: { image: string };
       identity: { authentik: { ldapImage: string } };
     };
     const chart = parse(text('Chart.yaml')) as { version: string; appVersion: string };
     const { version } = JSON.parse(text('../../package.json')) as { version: string };
-    expect([chart.version, chart.appVersion, values.image.tag]).toEqual([version, version, version]);
+    expect([chart.version, chart.appVersion]).toEqual([version, version]);
     const compose = text('../compose.yaml');
     expect(compose).toContain(`&caddy-image ${values.caddy.image.replace('docker.io/library/', '')}\n`);
     expect(compose).toContain(`&authentik-ldap-image ${values.identity.authentik.ldapImage}\n`);

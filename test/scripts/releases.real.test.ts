@@ -230,5 +230,5 @@ it('is written by hand in package.json alone: npm run generate and the tools rea
       .trim()
       .split('\n')
       .filter((file) => !others.includes(file)),
-  ).toEqual(['compose/program.yaml', 'package-lock.json', 'package.json']);
+  ).toEqual(['compose/kubernetes/Chart.yaml', 'compose/program.yaml', 'package-lock.json', 'package.json']);
 });

@@ -111,7 +111,7 @@ affinity:
 {{- end }}
 
 {{- define "holdfast.image" -}}
-image: {{ printf "%s:%s" .Values.image.repository .Values.image.tag }}
+image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end }}
 
