@@ -51,7 +51,10 @@ const readRoute = apiRoute(
       200: jsonAnswer(
         'Members by username, without hidden accounts',
         groupSchema
-          .extend({ members: z.array(z.object({ id: z.int(), username: z.string() })) })
+          .extend({
+            members: z.array(z.object({ id: z.int(), username: z.string() })),
+            hidden_members: z.int().openapi({ description: 'How many hidden accounts are members, too' }),
+          })
           .openapi('GroupMembers'),
       ),
     },
@@ -89,7 +92,7 @@ export function groupsFunction(app: App, deps: Deps): void {
       .map((member) => ({ id: member.id, username: member.username }))
       .toSorted((one, other) => (one.username < other.username ? -1 : 1));
     c.header('Cache-Control', 'no-store');
-    return c.json({ id, name, members: shown }, 200);
+    return c.json({ id, name, members: shown, hidden_members: members.length - shown.length }, 200);
   });
   app.openapi(deleteRoute, async function removeGroup(c) {
     await deleteGroup(actingIn(c, deps), c.req.valid('param'));

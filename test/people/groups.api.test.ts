@@ -94,6 +94,7 @@ describe('/api/groups', () => {
           { id: (await world.named('ada')).id, username: 'ada' },
           { id: (await world.named('zoe')).id, username: 'zoe' },
         ],
+        hidden_members: 1,
       },
     ]);
   });

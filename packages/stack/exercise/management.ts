@@ -28,7 +28,10 @@ const WITHIN_MS = 60_000;
 
 const named = z.object({ id: z.union([z.int(), z.string()]), name: z.string() });
 const groupList = z.array(named);
-const members = z.object({ members: z.array(z.object({ username: z.string() })) });
+const members = z.object({
+  members: z.array(z.object({ username: z.string() })),
+  hidden_members: z.int(),
+});
 const account = z.object({
   id: z.int(),
   username: z.string(),
@@ -125,7 +128,11 @@ export class ExerciseManagement {
   }
 
   async #activeAccounts(): Promise<Account[]> {
-    return (await this.#all('/api/service-accounts', accountPage)).filter((each) => each.is_active);
+    return (await this.#accounts()).filter((each) => each.is_active);
+  }
+
+  #accounts(): Promise<Account[]> {
+    return this.#all('/api/service-accounts', accountPage);
   }
 
   /** With the members that are not of an exercise, by username. */
@@ -133,12 +140,16 @@ export class ExerciseManagement {
     const groups = groupList.parse(await this.#ask('GET', '/api/groups'));
     const id = groups.find(({ name }) => name === GROUP)?.id;
     if (id === undefined) return undefined;
-    const shown = members.parse(await this.#ask('GET', `/api/groups/${id}`)).members;
-    // The channel's own list leaves hidden accounts out, and service accounts are hidden.
-    const services = (await this.#activeAccounts()).filter(({ groups: its }) => its.includes(GROUP));
-    const names = new Set([...shown, ...services].map(({ username }) => username));
+    const { members: shown, hidden_members: hidden } = members.parse(await this.#ask('GET', `/api/groups/${id}`));
+    // Service accounts are hidden there, deactivated ones too. Of other hidden accounts only the
+    // number is known.
+    const services = (await this.#accounts()).filter(({ groups: its }) => its.includes(GROUP));
+    const others = hidden - services.filter(({ username }) => !shown.some((each) => each.username === username)).length;
+    const active = services.filter(({ is_active: isActive }) => isActive);
+    const names = new Set([...shown, ...active].map(({ username }) => username));
     names.delete(USERNAME);
-    return { id, members: [...names].toSorted() };
+    const unnamed = others > 0 ? [`${others} hidden ${others === 1 ? 'account' : 'accounts'}`] : [];
+    return { id, members: [...[...names].toSorted(), ...unnamed] };
   }
 
   async #all<T>(path: string, page: z.ZodType<{ results: T[]; count: number }>): Promise<T[]> {

@@ -18,7 +18,7 @@ const GATEWAY: ServiceAccount = { ...OWN, username: 'svc_gateway', groups: ['cor
 /** Like the API: a channel's members are listed without service accounts, whose list has pages. */
 class FakeApi {
   accounts: ServiceAccount[] = [];
-  /** The visible members of each channel. */
+  /** The visible members of each channel, and hidden ones that are no service accounts. */
   readonly channels = new Map<string, string[]>();
   keepsKeys = true;
   readonly requests: string[] = [];
@@ -46,8 +46,7 @@ class FakeApi {
     if (method === 'GET' && id === '')
       return Response.json([...this.channels.keys()].map((each) => ({ id: `id-${each}`, name: each })));
     const channel = id === '' ? `core_${name}` : id.slice('id-'.length);
-    if (method === 'GET')
-      return Response.json({ members: this.channels.get(channel)?.map((username) => ({ username })) });
+    if (method === 'GET') return Response.json(this.#members(channel));
     if (method === 'DELETE') {
       for (const each of this.accounts) each.groups = each.groups.filter((group) => group !== channel);
       return new Response(null, { status: this.channels.delete(channel) ? 204 : 404 });
@@ -55,6 +54,16 @@ class FakeApi {
     if (this.channels.has(channel)) return Response.json({ detail: 'taken' }, { status: 409 });
     this.channels.set(channel, []);
     return Response.json({ id: `id-${channel}`, name: channel }, { status: 201 });
+  }
+
+  #members(channel: string): object {
+    const all = this.channels.get(channel) ?? [];
+    const shown = all.filter((username) => !username.startsWith('adm_'));
+    const services = this.accounts.filter(
+      ({ username, groups }) => groups.includes(channel) && !all.includes(username),
+    );
+    const hidden = all.length - shown.length + services.length;
+    return { members: shown.map((username) => ({ username })), hidden_members: hidden };
   }
 
   #accounts(
@@ -134,6 +143,7 @@ it.each<[string, FakeApi, string]>([
   ],
   ['has only a service account', apiWith({ core_EXERCISE: [] }, GATEWAY), 'svc_gateway'],
   ['has people', apiWith({ core_EXERCISE: ['ada', 'bob'] }), 'ada, bob'],
+  ['has a hidden account', apiWith({ core_EXERCISE: ['adm_watch'] }, OWN), '1 hidden account'],
   ['has people beside the account', apiWith({ core_EXERCISE: ['ada'] }, OWN, GATEWAY), 'ada, svc_gateway'],
 ])('does not start when the channel %s', async (_, api, text) => {
   await expect(api.management().clear()).rejects.toThrow(text);
@@ -146,6 +156,8 @@ it.each<[FakeApi, string[], string]>([
   [apiWith({ core_EXERCISE: [] }), [], 'The channel EXERCISE is removed.'],
   [apiWith({ core_EXERCISE: ['svc_exercise'] }, OWN), [], 'svc_exercise and its certificate are removed.'],
   [apiWith({ core_EXERCISE: ['ada'] }, OWN), ['core_EXERCISE'], 'stays: its members are ada.'],
+  [apiWith({ core_EXERCISE: ['adm_a', 'adm_b'] }, OWN), ['core_EXERCISE'], 'its members are 2 hidden accounts.'],
+  [apiWith({ core_EXERCISE: [] }, { ...OWN, is_active: false }), [], 'The channel EXERCISE is removed.'],
   [apiWith({ core_EXERCISE: [] }, GATEWAY), ['core_EXERCISE', 'svc_gateway'], 'stays: its members are svc_gateway.'],
 ])('--clean removes the account, and a channel without other members: %#', async (api, left, text) => {
   expect(removalText(await api.management().clean())).toContain(text);
