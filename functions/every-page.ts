@@ -9,6 +9,7 @@ import type { Deps } from '../shared/http/deps.ts';
 import { PAGES_VERSION, SCRIPT_PATH, STYLE_PATH } from '../shared/http/page.tsx';
 import { alertsPage } from './console/alerts/alerts.tsx';
 import { auditPage } from './console/audit.tsx';
+import { simulationPage } from './console/simulation.tsx';
 import { backupsPage } from './console/backups/backups.tsx';
 import { certificateNewPage, certificatePage } from './console/certificates/certificate.tsx';
 import { certificatesPage } from './console/certificates/certificates.tsx';
@@ -127,6 +128,7 @@ export const PAGES: readonly PageFunction[] = [
   alertsPage,
   auditPage,
   backupsPage,
+  simulationPage,
   certificateNewPage,
   certificatePage,
   certificatesPage,

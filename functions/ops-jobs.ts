@@ -1,15 +1,51 @@
-// GET /api/ops/jobs: requested long jobs with progress and result.
+// GET /api/ops/jobs: requested long jobs with progress and result. POST /api/ops/simulation starts
+// one of simulated clients in a channel of their own; DELETE ends it early.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import { pageOf, pagingQuery } from '../shared/http/listing.ts';
+import { bodyOf, pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { opsJobSchema, toOpsJobView } from '../shared/http/schemas/jobs.ts';
+import { opsJobPath, opsJobSchema, toOpsJobView } from '../shared/http/schemas/jobs.ts';
+import { actingIn } from '../shared/http/sign-in.ts';
 import { OPS_JOB_STATES } from '../shared/jobs/port.ts';
+import { startSimulation, stopSimulation } from '../shared/simulation/start.ts';
 
 const tags = ['jobs'];
+
+const SIMULATION = '/api/ops/simulation';
+const ACCEPTED = { 202: jsonAnswer('The job; Location is its address', opsJobSchema) };
+
+const { body } = bodyOf({
+  clients: z.int().openapi({ description: 'At least 2; at most what the machine allows' }),
+  minutes: z.int().openapi({ description: 'How long they send, 1 to 60' }),
+  ramp: z.int().openapi({ description: 'Seconds over which they connect, at most 600' }),
+  every: z.int().openapi({ description: 'Seconds between two positions of a client, 1 to 60' }),
+});
+
+const startSimulationRoute = apiRoute(
+  {
+    method: 'post',
+    path: SIMULATION,
+    summary: 'Connects simulated clients in the channel EXERCISE; returns the job that does it',
+    tags,
+    request: { body },
+    responses: ACCEPTED,
+  },
+  { access: 'admin', fails: ['conflict', 'not_supported', 'upstream', 'unavailable'] },
+);
+
+const stopSimulationRoute = apiRoute(
+  {
+    method: 'delete',
+    path: SIMULATION,
+    summary: 'Ends the simulation early; everything of it is removed',
+    tags,
+    responses: ACCEPTED,
+  },
+  { access: 'admin', fails: ['not_found'] },
+);
 
 const listRoute = apiRoute(
   {
@@ -59,5 +95,17 @@ export function opsJobsFunction(app: App, deps: Deps): void {
     if (job === undefined) throw new AppError('not_found', 'Job not found. GET /api/ops/jobs lists all jobs.');
     c.header('Cache-Control', 'no-store');
     return c.json(toOpsJobView(job), 200);
+  });
+  app.openapi(startSimulationRoute, async function start(c) {
+    const job = await startSimulation(actingIn(c, deps), c.req.valid('json'));
+    c.header('Cache-Control', 'no-store');
+    c.header('Location', opsJobPath(job));
+    return c.json(toOpsJobView(job), 202);
+  });
+  app.openapi(stopSimulationRoute, async function stop(c) {
+    const job = await stopSimulation(actingIn(c, deps));
+    c.header('Cache-Control', 'no-store');
+    c.header('Location', opsJobPath(job));
+    return c.json(toOpsJobView(job), 202);
   });
 }

@@ -4,6 +4,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { finishIntent, type InterruptedWork } from '../shared/audit/interrupted-work.ts';
+import { INTERRUPTED_SIMULATION } from '../shared/simulation/jobs.ts';
 import { INTERRUPTED_BACKUP } from '../shared/backups/jobs.ts';
 import { INTERRUPTED_RESTORE } from '../shared/backups/restored.ts';
 import { INTERRUPTED_VACUUM } from '../shared/database/vacuum/jobs.ts';
@@ -28,6 +29,7 @@ export const REGISTERED: readonly InterruptedWork<Deps>[] = [
   INTERRUPTED_RETENTION_RUN,
   INTERRUPTED_VACUUM,
   INTERRUPTED_BACKUP,
+  INTERRUPTED_SIMULATION,
   INTERRUPTED_RESTORE,
 ];
 

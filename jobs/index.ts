@@ -20,6 +20,7 @@ import { run as pruneAlerts } from './prune-alerts.ts';
 import { run as pruneJobRuns } from './prune-job-runs.ts';
 import { run as pruneSignIns } from './prune-sign-ins.ts';
 import { isWanted as hasRetentionToCarryOn, run as runRetention } from './run-retention.ts';
+import { isWanted as hasSimulationToCarryOn, run as runSimulation } from './run-simulation.ts';
 import { isWanted as hasVacuumToCarryOn, run as runVacuum } from './run-vacuum.ts';
 import { run as sampleGrowth } from './sample-growth.ts';
 import { run as sampleHealth } from './sample-health.ts';
@@ -94,6 +95,14 @@ export const JOBS: readonly Job<Deps>[] = [
     limitSeconds: 50,
     isWanted: hasVacuumToCarryOn,
     run: runVacuum,
+  },
+  {
+    name: 'run-simulation',
+    cron: '*/2 * * * * *',
+    claim: 'row',
+    limitSeconds: 50,
+    isWanted: hasSimulationToCarryOn,
+    run: runSimulation,
   },
   {
     name: 'back-up',

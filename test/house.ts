@@ -21,6 +21,7 @@ export const FEATURES = [
   'retention',
   'database',
   'backups',
+  'simulation',
   'alerts',
   'health',
   'http',

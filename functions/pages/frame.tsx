@@ -53,6 +53,7 @@ export const NAVIGATION: readonly NavigationEntry[] = [
     access: 'viewer',
     section: 'Server',
   },
+  { key: 'simulation', path: '/simulation', label: 'Simulation', faces: CONSOLE, access: 'viewer', section: 'Server' },
   { key: 'plugins', path: '/plugins', label: 'Plugins', faces: CONSOLE, access: 'viewer', section: 'Server' },
   { key: 'tokens', path: '/tokens', label: 'API tokens', faces: CONSOLE, access: 'admin', section: 'Server' },
   { key: 'settings', path: '/settings', label: 'Settings', faces: CONSOLE, access: 'admin', section: 'Server' },

@@ -54,6 +54,7 @@ const streamFacts = z.object({
   numClients: z.number().default(0),
   maxClients: z.number().default(0),
   thinning: z.object({ seconds: z.number().nonnegative() }).optional(),
+  cpuSeconds: z.number().optional(),
   cluster: z.object({ node: z.string(), isBusUp: z.boolean(), nodes: z.array(node) }).optional(),
 });
 
@@ -107,9 +108,19 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'stream' | 'en
       const calls = port.within(WITHIN_MS);
       const answer = await calls.ask('GET', STREAM);
       if (NOT_REPORTED.has(answer.status)) return undefined;
-      const { numClients, maxClients, thinning, cluster } = calls.read(`GET ${STREAM}`, answer, streamFacts);
+      const { numClients, maxClients, thinning, cpuSeconds, cluster } = calls.read(
+        `GET ${STREAM}`,
+        answer,
+        streamFacts,
+      );
       if (thinning === undefined) return undefined;
-      return { clients: numClients, maxClients, thinningSeconds: thinning.seconds, ...(cluster && { cluster }) };
+      return {
+        clients: numClients,
+        maxClients,
+        thinningSeconds: thinning.seconds,
+        ...(cpuSeconds === undefined ? {} : { cpuSeconds }),
+        ...(cluster && { cluster }),
+      };
     },
 
     async enrollmentAttempts(username): Promise<EnrollmentAttempt[] | undefined> {

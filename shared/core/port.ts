@@ -71,6 +71,8 @@ export interface CoreStreamFacts {
   maxClients: number;
   /** Receivers get the newest position of each uid once in so many seconds; 0: each one. */
   thinningSeconds: number;
+  /** Processor time that the core has used since its start; absent when it does not report it. */
+  cpuSeconds?: number;
   /** Absent when there is one node. */
   cluster?: CoreCluster;
 }

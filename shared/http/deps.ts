@@ -27,6 +27,7 @@ import type { RetentionPorts } from '../retention/port.ts';
 import type { SettingView } from '../settings/load.ts';
 import type { Thresholds } from '../settings/status.ts';
 import type { Settings } from '../settings/table.ts';
+import type { SimulationPorts } from '../simulation/port.ts';
 import type { SignInPorts } from '../sign-in/port.ts';
 
 export interface Deps
@@ -47,7 +48,8 @@ export interface Deps
     IdentityPorts,
     JobPorts,
     RetentionPorts,
-    SignInPorts {
+    SignInPorts,
+    SimulationPorts {
   release: string;
   startedAt: Date;
   now: () => Date;

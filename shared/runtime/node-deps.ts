@@ -30,6 +30,7 @@ import { memoryJobStatistics } from '../jobs/statistics.ts';
 import { type Configuration, watchConfiguration } from '../settings/configuration.ts';
 import type { Handover, Layer } from '../settings/load.ts';
 import type { Settings } from '../settings/table.ts';
+import { SimulatorProcess } from '../simulation/process.ts';
 import { GuardedAuthenticator } from '../sign-in/authenticator.ts';
 import { failureTable } from '../sign-in/lockouts.ts';
 import type { FastAuthenticator } from '../sign-in/port.ts';
@@ -130,6 +131,7 @@ function hostPortsOf(host: NodeHost, { notify }: Pick<SharedDeps, 'notify'>, sta
     coreFiles: coreDirectory === undefined ? undefined : coreFiles(coreDirectory),
     alerts: alertsOf(host, Object.keys(notify).length > 0),
     smtp: notify.email?.notifier,
+    simulator: new SimulatorProcess(join(home, 'dist/simulate.js')),
     heartbeat: beatUrl === undefined ? undefined : httpHeartbeat(beatUrl, fetch, () => new Date()),
     logFiles: logDirectory(settings.LOG_DIR),
     assets: assetDirectory({

@@ -65,6 +65,8 @@ const ROUTES: [method: string, path: string, access: Access][] = [
   ['GET', '/api/retention/runs', 'viewer'],
   ['POST', '/api/retention/runs', 'admin'],
   ['GET', '/api/ops/jobs', 'viewer'],
+  ['POST', '/api/ops/simulation', 'admin'],
+  ['DELETE', '/api/ops/simulation', 'admin'],
   ['GET', '/api/ops/jobs/{id}', 'viewer'],
   ['GET', '/api/ops/database/vacuum', 'viewer'],
   ['POST', '/api/ops/database/vacuum', 'admin'],

@@ -15,6 +15,7 @@ import { GuardedAuthenticator } from '../../shared/sign-in/authenticator.ts';
 import type { FastAuthenticator } from '../../shared/sign-in/port.ts';
 import { alertsHolding } from '../alerts/fake-alerts.ts';
 import { type FakeAudit, fakeAudit } from '../audit/fake-audit.ts';
+import { type FakeSimulator, fakeSimulator } from '../simulation/fake-simulator.ts';
 import type { FakeBackups } from '../backups/fake-backups.ts';
 import { type FakeContents, fakeContents } from '../core/fake-contents.ts';
 import { type FakeFeeds, fakeFeeds } from '../feeds/fake-feeds.ts';
@@ -82,6 +83,7 @@ export const PASSWORD = 'correct horse battery';
 export const TOKEN = 'metrics-token-0123456789';
 
 export interface FakeDeps extends Deps {
+  simulator: FakeSimulator;
   /** The backup service of the world. */
   backups: FakeBackups;
   log: ReturnType<typeof memoryLog>;
@@ -171,6 +173,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     tracks,
     coreTracks: tracks.coreTracks,
     feeds: fakeFeeds(),
+    simulator: fakeSimulator(),
     backups: around.backups,
     retention: around.retention,
     coreRetention: around.retention.coreRetention,

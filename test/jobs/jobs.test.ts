@@ -52,6 +52,7 @@ describe('the table of jobs', () => {
       'find-revocations': [60, 60],
       'run-retention': [2, 60],
       'run-vacuum': [2, 60],
+      'run-simulation': [2, 60],
       'back-up': [5, 60],
       'keep-retention-history': [60, 60],
       'keep-service-certificates': [300, 300],

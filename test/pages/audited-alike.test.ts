@@ -82,6 +82,10 @@ const CHANGES: Record<string, [page: Way, api: Call]> = {
     () => ['/database/vacuum', { mode: 'standard' }],
     () => ['POST', '/api/ops/database/vacuum', { mode: 'standard' }],
   ],
+  'a simulation': [
+    () => ['/simulation', { clients: '4', minutes: '1', ramp: '1', every: '5' }],
+    () => ['POST', '/api/ops/simulation', { clients: 4, minutes: 1, ramp: 1, every: 5 }],
+  ],
   'a backup': [() => ['/backups', {}], () => ['POST', '/api/backups']],
   'a proof of a backup': [
     ({ deps }) => [`/backups/${archiveIn(deps)}/proof`, {}],

@@ -6,6 +6,7 @@ import { readResult, readVacuumJob, VACUUM_JOB } from '../../../shared/database/
 import { nameOf } from '../../../shared/database/vacuum/rules.ts';
 import type { OpsJob, OpsJobState } from '../../../shared/jobs/port.ts';
 import { RETENTION_JOB } from '../../../shared/retention/jobs.ts';
+import { SIMULATION_JOB } from '../../../shared/simulation/jobs.ts';
 import type { Status } from '../../../shared/settings/status.ts';
 import { type Clock, When } from '../../pages/parts/time.tsx';
 
@@ -13,6 +14,7 @@ const KINDS: Record<string, string> = {
   [VACUUM_JOB]: 'Vacuum',
   [RETENTION_JOB]: 'Retention run',
   [BACKUP_JOB]: 'Backup',
+  [SIMULATION_JOB]: 'Simulation',
 };
 
 /** The kinds of jobs that have a name here. */
@@ -81,6 +83,12 @@ export function adviceOf(job: OpsJob): Advice | undefined {
       words: 'Deleted rows stay deleted. The next run deletes the rest. Fix the problem above, if there is one.',
       path: '/database/retention',
       label: 'Retention policy',
+    };
+  if (kind === SIMULATION_JOB)
+    return {
+      words: 'Everything that the simulation made is removed. See the figures below, then start another one.',
+      path: '/simulation',
+      label: 'Simulation',
     };
   if (kind === BACKUP_JOB)
     return {

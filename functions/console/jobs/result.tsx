@@ -1,13 +1,18 @@
 // Shows the result of a finished job in words and figures.
 
 import { z } from '@hono/zod-openapi';
-import { formatBytes, counted, grouped, formatSeconds } from '@holdfast/kit/format';
+import { formatBytes, counted, grouped, formatSeconds, rounded } from '@holdfast/kit/format';
 import { BACKUP_JOB, type BackupResult, readResult as readBackupResult } from '../../../shared/backups/jobs.ts';
 import { LEVEL_WORDS } from '../../../shared/backups/rules.ts';
 import { readResult, VACUUM_JOB, type VacuumedTable, type VacuumResult } from '../../../shared/database/vacuum/jobs.ts';
 import { nameOf } from '../../../shared/database/vacuum/rules.ts';
 import type { OpsJob } from '../../../shared/jobs/port.ts';
 import { RETENTION_JOB } from '../../../shared/retention/jobs.ts';
+import {
+  readResult as readSimulationResult,
+  SIMULATION_JOB,
+  type SimulationResult,
+} from '../../../shared/simulation/jobs.ts';
 import type { Status } from '../../../shared/settings/status.ts';
 import { Facts } from '../../pages/parts/card.tsx';
 import { StatusBadge } from '../../pages/parts/notice.tsx';
@@ -34,6 +39,10 @@ function backupResultOf(job: OpsJob): BackupResult | undefined {
   return job.kind === BACKUP_JOB ? readBackupResult(job) : undefined;
 }
 
+function simulationResultOf(job: OpsJob): SimulationResult | undefined {
+  return job.kind === SIMULATION_JOB ? readSimulationResult(job) : undefined;
+}
+
 function levelOf({ level }: BackupResult): string {
   return level === null ? 'Not proven' : `Proven: ${LEVEL_WORDS[level].title}`;
 }
@@ -51,6 +60,12 @@ export function formatResult(job: OpsJob): string | undefined {
   }
   const backup = backupResultOf(job);
   if (backup !== undefined) return `${formatBytes(backup.bytes)}. ${levelOf(backup)}.`;
+  const simulation = simulationResultOf(job);
+  if (simulation !== undefined) {
+    const { clients, delivered, expected, p99_ms: p99 } = simulation;
+    const latency = p99 === null ? '' : `, p99 ${p99} ms`;
+    return `${counted(clients, 'client')}: ${grouped(delivered)} of ${grouped(expected)} deliveries${latency}.`;
+  }
   const retention = retentionResultOf(job);
   if (retention === undefined) return undefined;
   const rows = deletedBy(retention);
@@ -70,6 +85,8 @@ export function JobResult({ job }: { job: OpsJob }) {
   if (vacuum !== undefined) return <Vacuumed result={vacuum} />;
   const backup = backupResultOf(job);
   if (backup !== undefined) return <BackedUp result={backup} />;
+  const simulation = simulationResultOf(job);
+  if (simulation !== undefined) return <Simulated result={simulation} />;
   const retention = retentionResultOf(job);
   return retention === undefined ? null : <Deleted result={retention} />;
 }
@@ -84,6 +101,27 @@ function BackedUp({ result }: { result: BackupResult }) {
         Rows: grouped(rows),
         Duration: formatSeconds(seconds),
         Level: levelOf(result),
+      }}
+    />
+  );
+}
+
+function Simulated({ result }: { result: SimulationResult }) {
+  const { thinning_seconds: seconds, members_left: left, core_cpu_share: cpu, core_memory_bytes: memory } = result;
+  const thinned = `${grouped(result.lost)} with positions left out (thinning: ${seconds} s), ${grouped(result.lost_urgent)} of chat and marks`;
+  const ms = (value: number | null): string | undefined => (value === null ? undefined : `${value} ms`);
+  return (
+    <Facts
+      of={{
+        Clients: `${grouped(result.clients)} connected at the end, ${grouped(result.ended)} disconnected`,
+        'Events sent': grouped(result.sent),
+        Delivered: `${grouped(result.delivered)} of ${grouped(result.expected)}`,
+        Lost: seconds > 0 ? thinned : grouped(result.lost),
+        'Latency, half of the deliveries': ms(result.p50_ms),
+        'Latency, 99 %': ms(result.p99_ms),
+        'CPU of the core': cpu === null ? undefined : `${rounded(cpu * 100, 1)} % of a processor`,
+        'Memory of the core': memory === null ? undefined : formatBytes(memory),
+        'Channel kept for': left.length === 0 ? undefined : left.join(', '),
       }}
     />
   );

@@ -171,6 +171,7 @@ export class Actuator {
     if (counts === undefined) throw new PageFault(404, 'The stream is not running.');
     const { bytesRead, bytesWritten, read, delivered, clients, thinning } = counts;
     const { maxClients, cluster } = this.#options;
+    const { user, system } = process.cpuUsage();
     return json({
       bytesRead,
       bytesWritten,
@@ -179,6 +180,7 @@ export class Actuator {
       numClients: clients,
       maxClients,
       thinning,
+      cpuSeconds: (user + system) / 1e6,
       ...(cluster && { cluster: cluster.state() }),
     });
   }

@@ -8,9 +8,8 @@ import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
 import { type Center, eventOf, eventReader, type Kind, removalOf } from './events.ts';
 
 export interface CrowdOptions {
-  /** Of 8089. */
-  host: string;
-  port: number;
+  /** Of 8089; clients go round them. */
+  places: readonly { host: string; port: number }[];
   /** PEM with key, certificate and CA. */
   pem: string;
   clients: number;
@@ -40,6 +39,8 @@ const TICK_MS = 20;
 const CONNECT_WITHIN_MS = 15_000;
 const MAX_LATENCIES = 200_000;
 const CALM_MS = 250;
+const SETTLED_WITHIN_MS = 5_000;
+const SETTLE_STEP_MS = 200;
 
 export class Crowd {
   readonly #options: CrowdOptions;
@@ -87,6 +88,14 @@ export class Crowd {
     }
   }
 
+  /** Waits for deliveries on their way, for a while. */
+  async settle(): Promise<void> {
+    for (let waited = 0; waited < SETTLED_WITHIN_MS; waited += SETTLE_STEP_MS) {
+      if (this.#counts.delivered >= this.#counts.expected) return;
+      await delay(SETTLE_STEP_MS);
+    }
+  }
+
   /** Takes every mark off the maps, then disconnects. */
   async leave(): Promise<void> {
     this.#sockets.forEach((socket, client) => socket.writable && socket.write(removalOf(client, Date.now())));
@@ -96,7 +105,8 @@ export class Crowd {
   }
 
   async #connectOne(): Promise<void> {
-    const { host, port } = this.#options;
+    const { places } = this.#options;
+    const { host, port } = places[this.#sockets.length % places.length] ?? { host: '', port: 0 };
     // The CA is the stack's own, so any name in the server's certificate is right.
     const socket = connect({ host, port, secureContext: this.#context, checkServerIdentity: () => undefined });
     const timer = setTimeout(() => socket.destroy(new Error('no answer')), CONNECT_WITHIN_MS);

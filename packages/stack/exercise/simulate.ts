@@ -1,10 +1,10 @@
 // The program of simulate.sh: simulated clients in a channel of their own, a report, and removal of
 // everything at the end.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import { formatBytes } from '@holdfast/kit/format';
 import { argumentsOrUsage, type Invocation, parseCommandLine, say, UsageError } from '@holdfast/kit/command';
 import { SECOND_MS } from '@holdfast/kit/time';
+import { simulateForManagement, WORKER_ARGUMENT } from './worker.ts';
 import { Crowd, type CrowdCounts } from './crowd.ts';
 import { ExerciseManagement, listOf, type Removal } from './management.ts';
 import { cpuSeconds, type ExercisePlace, exercisePlace } from './place.ts';
@@ -40,12 +40,10 @@ or failed, 2 wrong arguments.
 `;
 const MAX_CLIENTS = 10_000;
 const MAX_SECONDS = 86_400;
-/** For deliveries on their way. */
-const SETTLED_WITHIN_MS = 5_000;
-const SETTLE_STEP_MS = 200;
 
 /** Resolves with the exit code. */
 export async function simulate(call: Invocation): Promise<number> {
+  if (call.argv[0] === WORKER_ARGUMENT) return simulateForManagement();
   const args = argumentsOrUsage(() => readArguments(call), USAGE);
   if (typeof args === 'number') return args;
   const management = new ExerciseManagement(args.place.management);
@@ -87,8 +85,7 @@ async function exercise(args: SimulateArguments, management: ExerciseManagement,
   const { pem } = await management.prepare();
   const { host, port, pids } = place;
   const crowd = new Crowd({
-    host,
-    port,
+    places: [{ host, port }],
     pem,
     clients,
     center,
@@ -101,7 +98,7 @@ async function exercise(args: SimulateArguments, management: ExerciseManagement,
     say(`${crowd.connected} clients are connected. They send for ${seconds} s ...\n`);
     const [cpu, begun] = [cpuSeconds(pids), performance.now()];
     await crowd.work(seconds * SECOND_MS, stop);
-    await settled(crowd);
+    await crowd.settle();
     const elapsed = (performance.now() - begun) / SECOND_MS;
     const used = pids.length === 0 ? undefined : (cpuSeconds(pids) - cpu) / elapsed;
     const { memoryBytes, thinningSeconds } = await management.core();
@@ -110,14 +107,6 @@ async function exercise(args: SimulateArguments, management: ExerciseManagement,
     return !stop.aborted && isComplete(counts, thinningSeconds) ? 0 : 1;
   } finally {
     await crowd.leave();
-  }
-}
-
-async function settled(crowd: Crowd): Promise<void> {
-  for (let waited = 0; waited < SETTLED_WITHIN_MS; waited += SETTLE_STEP_MS) {
-    const { delivered, expected } = crowd.counts();
-    if (delivered >= expected) return;
-    await delay(SETTLE_STEP_MS);
   }
 }
 

@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { formsOf } from '@holdfast/setup/support-bundle/embedded';
 import { basic } from '../../http/fake-deps.ts';
+import { asAdministrator } from './devices-api.ts';
 import {
   cleanEnvironment,
   home,
@@ -99,6 +100,33 @@ describe('a running stack', () => {
     expect(await script('simulate.sh', '--clean')).toMatchObject({ code: 0 });
     expect(await left()).toEqual([false, false]);
     expect(await script('simulate.sh', '--clients', '1')).toMatchObject({ code: 2 });
+    const closed = run('simulate.sh', ['--data', stack.data, ...few, '60']);
+    await new Promise<void>((sending) =>
+      closed.stderr?.on('data', (chunk: Buffer) => chunk.includes('They send') && sending()),
+    );
+    closed.kill('SIGHUP');
+    expect(await outcomeOf(closed)).toMatchObject({ code: 1 });
+    expect(await left()).toEqual([false, false]);
+  });
+
+  it('simulates clients for the console, and stops', async () => {
+    const { json } = asAdministrator(() => stack);
+    interface Job {
+      id: string;
+      state: string;
+      phase: string | null;
+      result: { sent: number; delivered: number; lost: number; core_cpu_share: number } | null;
+    }
+    const { id } = await json<Job>('POST', '/api/ops/simulation', { clients: 4, minutes: 1, ramp: 1, every: 1 });
+    const job = () => json<Job>('GET', `/api/ops/jobs/${id}`);
+    await expect.poll(async () => (await job()).phase, { timeout: 30_000 }).toBe('4 clients send');
+    await json<Job>('DELETE', '/api/ops/simulation');
+    await expect.poll(async () => (await job()).state, { timeout: 30_000 }).toBe('interrupted');
+    const { result } = await job();
+    expect([(result?.sent ?? 0) > 0, result?.lost]).toEqual([true, 0]);
+    expect(result?.delivered).toBe(3 * (result?.sent ?? 0));
+    const groups = await json<{ name: string }[]>('GET', '/api/groups');
+    expect(groups.map(({ name }) => name)).not.toContain('core_EXERCISE');
   });
 
   it('prints the emergency sheet, and says that no backups are made', async () => {

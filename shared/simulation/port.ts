@@ -1,0 +1,66 @@
+// Defines simulations: simulated clients in a channel of their own, run by a process beside
+// management. What that process is told, and what it reports.
+
+import { z } from 'zod';
+
+export const SIMULATION_CHANNEL = 'EXERCISE';
+export const SIMULATION_ACCOUNT = 'exercise';
+
+const count = z.int().nonnegative();
+
+export const simulationOrderSchema = z.object({
+  /** Of the stream; clients go round them. */
+  places: z.array(z.object({ host: z.string(), port: z.int() })).min(1),
+  /** With key, certificate and CA. */
+  pem: z.string(),
+  clients: count,
+  seconds: count,
+  ramp: count,
+  every: count,
+});
+export type SimulationOrder = z.infer<typeof simulationOrderSchema>;
+
+export const simulationReportSchema = z.object({
+  phase: z.enum(['connecting', 'sending', 'done', 'failed']),
+  connected: count,
+  /** Connections that ended before the end. */
+  ended: count,
+  sent: count,
+  /** Deliveries that there should be, and that there were. */
+  expected: count,
+  delivered: count,
+  /** Of chat and marks, which are never thinned. */
+  expected_urgent: count,
+  delivered_urgent: count,
+  /** Null before the first delivery. */
+  p50_ms: z.number().nullable(),
+  p99_ms: z.number().nullable(),
+  /** Of `failed`. */
+  error: z.string().nullable(),
+});
+export type SimulationReport = z.infer<typeof simulationReportSchema>;
+
+/** What the machine of management has for the simulated clients. */
+export interface SimulatorRoom {
+  cpus: number;
+  freeBytes: number;
+}
+
+/** Simulated clients of this process of management, by the job that they belong to. */
+export interface Simulator {
+  /** Rejects with `not_supported` where the program is not installed. */
+  room(): Promise<SimulatorRoom>;
+  /** Resolves once the process is started. */
+  start(id: string, order: SimulationOrder): Promise<void>;
+  /** The last report; undefined for a job of another process, or before the first report. */
+  report(id: string): Promise<SimulationReport | undefined>;
+  /** It disconnects everyone, then reports `done`. An unknown one is no error. */
+  stop(id: string): Promise<void>;
+  /** Drops the last report. */
+  forget(id: string): Promise<void>;
+}
+
+/** The ports that this feature needs, by their names in Deps. */
+export interface SimulationPorts {
+  simulator: Simulator;
+}
