@@ -205,6 +205,7 @@ const FAULTS: [string, string, Record<string, unknown>][] = [
   ['direct', 'databases.app.host is empty', { 'databases.app.host': '' }],
   ['direct', 'databases.core.host is empty', { 'databases.core.host': '' }],
   ['one-machine', 'Set it to false to use your PostgreSQL', { 'databases.app.host': 'db:5432' }],
+  ['one-machine', 'has a CA of its own. Set databases.sslMode=require', { 'databases.sslMode': 'verify-full' }],
   ['direct', 'which needs databases.cloudNativePG=true', { 'backups.method': 'volumeSnapshot' }],
   ['cluster', 'needs backups.objectStore.destinationPath', { 'backups.objectStore.secret': '' }],
   ['cluster', 'Restored databases need a place of their own', { 'backups.objectStore.generation': 1 }],
