@@ -167,6 +167,11 @@ resources:
 {{ .Values.core.storage.existingClaim | default "core-data" }}
 {{- end }}
 
+{{/* A claim can't change its mode, and Caddy gets lost certificates again. */}}
+{{- define "holdfast.caddyClaim" -}}
+{{ ternary "caddy-data-shared" "caddy-data" (include "holdfast.isSpread" . | eq "true") }}
+{{- end }}
+
 {{/* Several nodes, or a number that may grow. */}}
 {{- define "holdfast.isCluster" -}}
 {{- if and (eq .Values.core.kind "light") (or (gt (int .Values.core.nodes) 1) .Values.core.autoscaling.enabled) }}true{{ end }}
