@@ -1,5 +1,5 @@
 // Measures every due health module concurrently, stores the result and passes it to the alert
-// engine. Needs no database.
+// engine. What another process has just measured is taken over. Needs no database.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { AlertEvaluation } from '../shared/alerts/port.ts';
@@ -10,6 +10,7 @@ import type { History, Status } from '../shared/settings/status.ts';
 
 /** Resolves after the slowest due module; a later run does not wait for it. */
 export async function run(deps: Deps, now: Date): Promise<{ measured: string[] }> {
+  await adoptOthers(deps);
   const due = await deps.health.takeDue(now.getTime());
   await Promise.all(
     due.map((name) =>
@@ -21,6 +22,20 @@ export async function run(deps: Deps, now: Date): Promise<{ measured: string[] }
   return { measured: due };
 }
 
+/** The engine of this process follows, for the time when the database does not answer. */
+async function adoptOthers(deps: Deps): Promise<void> {
+  for (const result of (await deps.healthResults?.ofOthers()) ?? [])
+    if (await deps.health.adopt(result)) await tellEngine(deps, result.measurement);
+}
+
+async function publish({ health, healthResults }: Deps, measurement: Measurement): Promise<void> {
+  if (healthResults === undefined) return;
+  const state = (await health.states()).find(({ module }) => module === measurement.module);
+  if (state === undefined) return;
+  const { since, since_is_exact } = state;
+  await healthResults.publish({ measurement, since, since_is_exact });
+}
+
 async function measureOne(deps: Deps, name: string): Promise<void> {
   const module = healthModuleOf(name);
   if (module === undefined) return;
@@ -28,6 +43,7 @@ async function measureOne(deps: Deps, name: string): Promise<void> {
   const before = await deps.health.put(measurement);
   logChange(deps, measurement, before);
   await tellEngine(deps, measurement);
+  await publish(deps, measurement);
 }
 
 /** The first measurement after a start continues the history of the last process. */

@@ -1,9 +1,19 @@
 // Keeps health in memory. Each module is serialized once per measurement, the whole once per
-// change, on the next request. A module that was not measured for too long becomes critical.
+// change, on the next request. A module that was not measured for too long becomes critical. Node
+// only.
 
+import { hash } from 'node:crypto';
 import { DAY_MS, due } from '@holdfast/kit/time';
 import { type History, type Status, worstOf } from '../settings/status.ts';
-import type { HealthCache, HealthSample, HealthView, Measurement, ModuleState, Prepared } from './port.ts';
+import type {
+  HealthCache,
+  HealthSample,
+  HealthView,
+  Measurement,
+  ModuleState,
+  Prepared,
+  SharedResult,
+} from './port.ts';
 
 export interface HealthCacheOptions {
   /** Every module with its seconds between two measurements. */
@@ -20,6 +30,8 @@ interface Entry {
   /** Set while it is being measured, so that it is measured only once. */
   takenUntilMs: number;
   measurement: Measurement | undefined;
+  /** Another process made it. */
+  isAdopted: boolean;
   /** When its status became the current one; exact if the previous status is known. */
   since: { at: string; exact: boolean };
   /** True once it was not measured for too long. */
@@ -29,6 +41,8 @@ interface Entry {
 
 /** A measurement that takes longer is lost, and the module is due again. */
 const TAKEN_FOR_MS = 30_000;
+/** A process that is late is given this long before another one measures. */
+const ADOPTED_GRACE_SECONDS = 10;
 const REMEMBERED_MS = DAY_MS;
 /** Samples come every five minutes: after an older one, the status until the start is unknown. */
 const GOES_ON_MS = 900_000;
@@ -42,9 +56,7 @@ export class MemoryHealthCache implements HealthCache {
   readonly #originMs: number;
   readonly #entries: Map<string, Entry>;
   readonly #completed: () => void;
-  readonly #seed = crypto.randomUUID().slice(0, 8);
   #prepared: Partial<Record<HealthView, Prepared>> = {};
-  #version = 0;
   #staleAtMs = Number.POSITIVE_INFINITY;
   #lastUpdate: string | null = null;
   #samples: HealthSample[] | undefined;
@@ -71,25 +83,41 @@ export class MemoryHealthCache implements HealthCache {
     const before = entry.measurement?.status;
     entry.takenUntilMs = 0;
     entry.putMs = this.#nowMs();
+    entry.isAdopted = false;
     this.#keep(entry, measurement, false);
     this.#lastUpdate = measurement.updated_at;
     if ([...this.#entries.values()].every((each) => each.measurement !== undefined)) this.#completed();
     return before;
   }
 
+  adopt({ measurement, since, since_is_exact: exact, ageMs }: SharedResult): boolean {
+    const entry = this.#entries.get(measurement.module);
+    const publishedMs = this.#nowMs() - ageMs;
+    if (entry?.measurement === undefined || publishedMs < entry.putMs || this.#isTaken(entry, this.#nowMs()))
+      return false;
+    Object.assign(entry, { startedMs: publishedMs, putMs: publishedMs, isAdopted: true });
+    this.#keep(entry, measurement, false);
+    if (since !== null) entry.since = { at: since, exact };
+    this.#lastUpdate = measurement.updated_at;
+    return true;
+  }
+
   takeDue(now: number): string[] {
     const names = [...this.#entries].filter(
-      ([name, { startedMs, takenUntilMs, measurement }]) =>
-        !(now < takenUntilMs && takenUntilMs <= now + TAKEN_FOR_MS) &&
-        due(
-          startedMs,
-          Math.min(this.#intervals[name] ?? 0, measurement?.againSeconds ?? Infinity),
-          now,
-          this.#originMs,
-        ),
+      ([name, entry]) => !this.#isTaken(entry, now) && this.#isDue(name, entry, now),
     );
     for (const [, entry] of names) Object.assign(entry, { startedMs: now, takenUntilMs: now + TAKEN_FOR_MS });
     return names.map(([name]) => name);
+  }
+
+  #isTaken({ takenUntilMs }: Entry, now: number): boolean {
+    return now < takenUntilMs && takenUntilMs <= now + TAKEN_FOR_MS;
+  }
+
+  #isDue(name: string, { startedMs, measurement, isAdopted }: Entry, now: number): boolean {
+    const seconds = Math.min(this.#intervals[name] ?? 0, measurement?.againSeconds ?? Infinity);
+    if (!isAdopted || startedMs === undefined || startedMs > now) return due(startedMs, seconds, now, this.#originMs);
+    return now - startedMs >= (seconds + ADOPTED_GRACE_SECONDS) * 1000;
   }
 
   isComplete(): boolean {
@@ -140,10 +168,8 @@ export class MemoryHealthCache implements HealthCache {
     const modules = [...this.#entries].map(([name, { texts }]) => `${JSON.stringify(name)}:${texts[view]}`);
     const status = worstOf([...this.#entries.values()].map(({ measurement }) => measurement?.status ?? 'note'));
     const head = JSON.stringify({ status, updated_at: this.#lastUpdate }).slice(0, -1);
-    return {
-      body: `${head},"modules":{${modules.join(',')}}}`,
-      etag: `"${this.#seed}-${this.#version}-${view}"`,
-    };
+    const body = `${head},"modules":{${modules.join(',')}}}`;
+    return { body, etag: `"${hash('sha1', body, 'base64url')}"` };
   }
 
   #keep(entry: Entry, measurement: Measurement, stale: boolean): void {
@@ -154,7 +180,6 @@ export class MemoryHealthCache implements HealthCache {
     entry.measurement = measurement;
     entry.stale = stale;
     entry.texts = textsOf(measurement);
-    this.#version++;
     this.#prepared = {};
     this.#staleAtMs = Math.min(...[...this.#entries].map(([name, each]) => this.#staleMs(name, each)));
   }
@@ -188,7 +213,16 @@ export class MemoryHealthCache implements HealthCache {
 function unmeasured(name: string): Entry {
   const texts = textsOf({ module: name, status: 'note', message: 'Not measured yet.', updated_at: null, data: {} });
   const since = { at: '', exact: false };
-  return { startedMs: undefined, putMs: 0, takenUntilMs: 0, measurement: undefined, since, stale: false, texts };
+  return {
+    startedMs: undefined,
+    putMs: 0,
+    takenUntilMs: 0,
+    measurement: undefined,
+    isAdopted: false,
+    since,
+    stale: false,
+    texts,
+  };
 }
 
 type View = Pick<Measurement, 'module' | 'status' | 'message' | 'data'> & { updated_at: string | null };

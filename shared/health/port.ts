@@ -33,6 +33,20 @@ export interface ModuleState {
   since_is_exact: boolean;
 }
 
+/** A measurement as processes share it, with since when its status is so. */
+export interface SharedResult extends Pick<ModuleState, 'since' | 'since_is_exact'> {
+  measurement: Measurement;
+  /** Since it was published. */
+  ageMs: number;
+}
+
+/** Neither call rejects: without our own database nothing is shared. */
+export interface HealthResults {
+  publish(result: Omit<SharedResult, 'ageMs'>): Promise<void>;
+  /** What other processes published a moment ago, each once, oldest first. */
+  ofOthers(): Promise<SharedResult[]>;
+}
+
 /** `full`: every module with its data; `status`: without lists and objects in the data. */
 export type HealthView = 'full' | 'status';
 
@@ -56,6 +70,11 @@ export interface HealthCache extends HealthMemory {
   isComplete(): Maybe<boolean>;
   /** Keeps a measurement; returns the previous status, undefined for the first one. */
   put(measurement: Measurement): Maybe<Status | undefined>;
+  /**
+   * Keeps a measurement of another process, unless this one has none or a newer one. Then that
+   * process goes on to measure, and the module is due here only if it does not.
+   */
+  adopt(result: SharedResult): Maybe<boolean>;
   /** Every module, in the order of the table. */
   states(): Maybe<ModuleState[]>;
   /**
@@ -100,5 +119,7 @@ export interface HealthTrend {
 /** The ports that this feature needs, by their names in Deps. */
 export interface HealthPorts {
   health: HealthCache;
+  /** Undefined without a database of our own. */
+  healthResults: HealthResults | undefined;
   healthTrend: HealthTrend;
 }

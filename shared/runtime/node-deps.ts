@@ -14,6 +14,7 @@ import { AuditLog } from '../audit/audit-log.ts';
 import { coreFiles } from '../core/files.ts';
 import { coreVacuum } from '../database/vacuum/statement.ts';
 import { MemoryHealthCache } from '../health/cache.ts';
+import { HealthResultTable } from '../health/results.ts';
 import { containerRuntime } from '../host/containers.ts';
 import { diskUse } from '../host/disks.ts';
 import { assetDirectory, hostNames, logDirectory, nodeProcess } from '../host/machine.ts';
@@ -158,6 +159,10 @@ function hostPortsOf(host: NodeHost, { notify }: Pick<SharedDeps, 'notify'>, sta
       nowMs: () => Date.now(),
       tickSeconds: minuteCrons ? 60 : 1,
     }),
+    healthResults:
+      settings.DATABASE_URL === undefined
+        ? undefined
+        : new HealthResultTable({ run: state, runner: crypto.randomUUID(), steadyMs: () => performance.now() }),
     jobStatistics: memoryJobStatistics(
       jobs.map((job) => ({
         name: job.name,

@@ -4,9 +4,11 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { keptDatabase, type RunSql } from '@holdfast/kit/kept-database';
 import { Secret } from '@holdfast/kit/secret';
 import { growthHistoryTable } from '../../shared/database/growth/records.ts';
+import { HealthResultTable } from '../../shared/health/results.ts';
 import { healthTrendTable } from '../../shared/health/trend-table.ts';
 import { MIGRATIONS } from '../../shared/runtime/migrations/index.ts';
 import { emptyDatabase } from '../e2e/embedded/empty-database.ts';
+import { healthResultsContract } from '../health/health-results-contract.ts';
 import { healthSample, healthTrendContract } from '../health/health-trend-contract.ts';
 import { growthHistoryContract, sampleAt } from './growth-history-contract.ts';
 
@@ -15,7 +17,7 @@ const OPTIONS = { name: 'growth-test', called: 'our own database', variable: 'DA
 const { url, inDatabase } = emptyDatabase();
 let run: RunSql;
 beforeAll(async () => {
-  for (const name of ['retention', 'database-care', 'health-trend'])
+  for (const name of ['retention', 'database-care', 'health-trend', 'replicas'])
     await inDatabase(MIGRATIONS.find((each) => each.name === name)?.sql ?? '');
   run = keptDatabase(new Secret(url()), OPTIONS);
 });
@@ -26,6 +28,11 @@ const emptied = async () => {
 };
 
 growthHistoryContract('in the database', emptied);
+
+healthResultsContract(
+  'in the database',
+  (runner) => new HealthResultTable({ run, runner, steadyMs: () => performance.now() }),
+);
 
 healthTrendContract('in the database', async () => {
   await inDatabase('TRUNCATE health_sample');

@@ -218,6 +218,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
       intervals: Object.fromEntries(HEALTH_MODULES.map(({ name }) => [name, 60])),
       nowMs: () => around.now.getTime(),
     }),
+    healthResults: undefined,
     healthTrend: fakeHealthTrend(),
     jobRuns: fakeJobRuns(() => around.now.getTime()),
     alerts: alertsHolding([], () => around.now.getTime()),
