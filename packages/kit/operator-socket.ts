@@ -2,7 +2,7 @@
 // account alone can open. One line of JSON in, one out; limited in size and time, and never a way
 // for anybody who is not on this machine already.
 
-import { closeSync, openSync, rmSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -11,6 +11,8 @@ import type { Log } from './log.ts';
 import { withTimeout } from './timeout.ts';
 
 export const OPERATOR_SOCKET = 'operator.sock';
+/** Also of other management processes that share the directory. */
+const OPERATOR_SOCKETS = /^operator(-\d)?\.sock$/;
 const MAX_REQUEST_BYTES = 16 * 1024;
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 const REQUEST_WITHIN_MS = 5_000;
@@ -36,32 +38,33 @@ export async function serveOperator(
   directory: string,
   answer: (request: unknown) => Promise<unknown>,
   log: Pick<Log, 'warn'>,
+  name = OPERATOR_SOCKET,
 ): Promise<OperatorSocket> {
-  rmSync(join(directory, OPERATOR_SOCKET), { force: true });
+  rmSync(join(directory, name), { force: true });
   const server = createServer({ allowHalfOpen: true }, (socket) => void attend(socket, answer, log));
   server.maxConnections = MAX_CONCURRENT;
-  await listening(server, directory);
+  await listening(server, directory, name);
   server.on('error', (error) => log.warn('operator.socket_failed', { error: messageOf(error) }));
   server.unref();
   return { close: () => void server.close() };
 }
 
 /** A path of a socket has 107 bytes at most; that of the open directory is always short. */
-function shortened<T>(directory: string, use: (path: string) => T): T {
+function shortened<T>(directory: string, name: string, use: (path: string) => T): T {
   const descriptor = openSync(directory, 'r');
   try {
-    return use(`/proc/self/fd/${descriptor}/${OPERATOR_SOCKET}`);
+    return use(`/proc/self/fd/${descriptor}/${name}`);
   } finally {
     // Binding and connecting are done when the call returns.
     closeSync(descriptor);
   }
 }
 
-async function listening(server: Server, directory: string): Promise<void> {
+async function listening(server: Server, directory: string, name: string): Promise<void> {
   const begun = new Promise((resolve, reject) => server.once('listening', resolve).once('error', reject));
   const before = process.umask(0o177);
   try {
-    shortened(directory, (path) => server.listen(path));
+    shortened(directory, name, (path) => server.listen(path));
   } finally {
     process.umask(before);
   }
@@ -119,8 +122,8 @@ async function lineOf(socket: Socket, maxBytes: number, withinMs: number): Promi
 }
 
 /**
- * Asks the management process of that DATA_DIR. Rejects with NobodyAnswers, or with the AppError
- * that it answered.
+ * Asks the management process of that DATA_DIR, or one of several. Rejects with NobodyAnswers, or
+ * with the AppError that it answered.
  */
 export async function askOperator(directory: string, request: object, withinMs: number): Promise<unknown> {
   const socket = await connected(directory);
@@ -136,11 +139,25 @@ export async function askOperator(directory: string, request: object, withinMs: 
 }
 
 async function connected(directory: string): Promise<Socket> {
+  const others = namesIn(directory).filter((name) => OPERATOR_SOCKETS.test(name) && name !== OPERATOR_SOCKET);
+  let first: unknown;
+  for (const name of [OPERATOR_SOCKET, ...others.toSorted()]) {
+    try {
+      const socket = shortened(directory, name, (path) => connect(path));
+      await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+      return socket;
+    } catch (error) {
+      first ??= error;
+    }
+  }
+  throw new NobodyAnswers(messageOf(first), { cause: first });
+}
+
+/** None of a directory that is missing: connecting then tells why. */
+function namesIn(directory: string): string[] {
   try {
-    const socket = shortened(directory, (path) => connect(path));
-    await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
-    return socket;
-  } catch (error) {
-    throw new NobodyAnswers(messageOf(error), { cause: error });
+    return readdirSync(directory);
+  } catch {
+    return [];
   }
 }

@@ -1,7 +1,7 @@
 // Chains the audit log: each record is hashed together with the previous hash, under a key that the
 // database does not have. Nothing here touches the database.
 
-import { createHmac, hkdfSync } from 'node:crypto';
+import { createHmac, hkdfSync, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { codeOf, messageOf } from '@holdfast/kit/app-error';
@@ -106,12 +106,10 @@ const REMEDY =
   'let the user of the stack read and write this file and its directory, and free some disk space; until then a truncated log goes unnoticed';
 const headSchema = z.object({ seq: z.int().min(1), hash: z.string().regex(/^[0-9a-f]{64}$/) });
 
-/** Each writer uses its own temporary file: two that share one would overwrite each other. */
-let opened = 0;
-
 /** `file` undefined: only this process remembers. */
 export function auditHead(file: string | undefined, log: Log): AuditHead {
-  const own = `${process.pid}.${(opened += 1)}`;
+  // A writer of another container may have the same process id.
+  const own = randomUUID();
   let last: Head | undefined;
   let missing: Head | undefined;
   let next: Head | undefined;

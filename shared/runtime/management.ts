@@ -6,7 +6,7 @@ import { coversLoopback } from '@holdfast/kit/addresses';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { type JsonLog, jsonLog, type Log } from '@holdfast/kit/log';
 import { migrate } from '@holdfast/kit/migrate';
-import { serveOperator } from '@holdfast/kit/operator-socket';
+import { OPERATOR_SOCKET, serveOperator } from '@holdfast/kit/operator-socket';
 import { forgetPostgresVariables, withDatabase } from '@holdfast/kit/postgres';
 import { RELEASE } from '@holdfast/kit/release';
 import { retry } from '@holdfast/kit/retry';
@@ -27,7 +27,7 @@ import { describeProblem } from '../settings/setting.ts';
 import { SETTING_NAMES, SETTINGS } from '../settings/table.ts';
 import { behindProxies } from './client-address.ts';
 import { MIGRATIONS } from './migrations/index.ts';
-import { type NodeDeps, nodeDeps } from './node-deps.ts';
+import { type NodeDeps, nodeDeps, ofReplica } from './node-deps.ts';
 import { type Listener, serveApp } from './node-server.ts';
 import { answerOperator, OPERATOR } from './operator-answers.ts';
 
@@ -183,10 +183,11 @@ async function work(
 
 /** Whoever runs the scripts on this machine asks by this way; without it all else works. */
 async function openToOperator(deps: NodeDeps): Promise<void> {
-  const { DATA_DIR: directory } = deps.settings;
+  const { DATA_DIR: directory, MANAGEMENT_REPLICA: replica } = deps.settings;
   if (directory === undefined) return;
   try {
-    await serveOperator(directory, (request) => answerOperator(deps, request), deps.log);
+    const name = ofReplica(OPERATOR_SOCKET, replica);
+    await serveOperator(directory, (request) => answerOperator(deps, request), deps.log, name);
   } catch (error) {
     deps.log.warn('operator.socket_failed', { error: messageOf(error) });
   }

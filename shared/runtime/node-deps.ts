@@ -211,14 +211,19 @@ export function ownTimeZone(): string {
 const ALERTS_WITHIN_MS = 2_000;
 const ALERT_READS_WITHIN_MS = 5_000;
 
+/** The name of a file in DATA_DIR that each management process has to itself. */
+export function ofReplica(file: string, replica = 1): string {
+  return replica === 1 ? file : file.replace(/(?=\.\w+$)/, `-${replica}`);
+}
+
 function alertsOf({ configuration, log, journal = 'alerts.json' }: NodeHost, anybody: boolean): Alerts {
-  const { DATABASE_URL: url, DATA_DIR: directory } = configuration.settings;
+  const { DATABASE_URL: url, DATA_DIR: directory, MANAGEMENT_REPLICA: replica } = configuration.settings;
   const { alert_cooldown: cooldownSeconds } = configuration.thresholds;
   const within = (withinMs: number) => new PostgresAlertTable(keptDatabase(url, { ...STATE, withinMs }));
   return new AlertStore({
     table: url === undefined ? undefined : within(ALERTS_WITHIN_MS),
     reads: url === undefined ? undefined : within(ALERT_READS_WITHIN_MS),
-    journal: directory === undefined ? undefined : alertJournal(join(directory, journal), log),
+    journal: directory === undefined ? undefined : alertJournal(join(directory, ofReplica(journal, replica)), log),
     policy: { cooldownSeconds, anybody },
     runner: crypto.randomUUID(),
     clock: { wallMs: () => Date.now(), steadyMs: () => performance.now() },

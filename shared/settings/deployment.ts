@@ -69,6 +69,11 @@ export const DEPLOYMENT_SETTINGS = {
     about: 'Number of this core node of several, unset for a core of its own (containers only)',
     example: '2',
   }),
+  MANAGEMENT_REPLICA: optional(wholeNumber(1, 9), {
+    section: 'deployment',
+    about: 'Number of this management process of several that share DATA_DIR, unset for the first (containers only)',
+    example: '2',
+  }),
   NATS_URL: optional(url('tls'), {
     section: 'places',
     about: 'NATS server over which several core nodes exchange events (containers only)',

@@ -23,7 +23,7 @@ let directory = '';
 let audit: FakeAudit;
 const warnings: string[] = [];
 const log = { info: () => undefined, warn: (event: string) => void warnings.push(event), error: () => undefined };
-const start = (): Promise<void> => recordRestore(directory, ACTOR, { audit, log });
+const start = (): Promise<void> => recordRestore(directory, ACTOR, { audit, log, peopleLock: (_, work) => work() });
 const isNoted = (): boolean => existsSync(join(directory, RESTORED_FILE));
 
 beforeEach(() => {

@@ -86,6 +86,14 @@ describe('the socket of the operator', () => {
     expect(await askOperator(directory, {}, 5000)).toBe(1);
   });
 
+  it('is that of another process in the same directory when the first does not answer', async () => {
+    const second = await serveOperator(directory, async () => 'second', memoryLog(), 'operator-2.sock');
+    expect(await askOperator(directory, {}, 5000)).toBe('second');
+    await serve(async () => 'first');
+    expect(await askOperator(directory, {}, 5000)).toBe('first');
+    second.close();
+  });
+
   it('works in a directory whose path is longer than a socket may have', async () => {
     const deep = join(directory, 'd'.repeat(120));
     mkdirSync(deep);

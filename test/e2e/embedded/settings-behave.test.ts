@@ -1,7 +1,7 @@
 // Every variable is read and changes behaviour.
 
 import { X509Certificate } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -280,6 +280,14 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
     };
     expect(await issuedAt(other)).toEqual([201, true, 'undefined', 200]);
     expect(await issuedAt(stack)).toEqual([201, false, 'string', 409]);
+  },
+  MANAGEMENT_REPLICA: async () => {
+    const data = join(place, 'of-two');
+    mkdirSync(data, { recursive: true });
+    await manage({ DATA_DIR: data, MANAGEMENT_REPLICA: '2' }, () =>
+      eventually('its own socket', () => existsSync(join(data, 'operator-2.sock')), 60_000),
+    );
+    expect(existsSync(join(data, 'operator.sock'))).toBe(false);
   },
   API_PORT: async () => expect(await answersPing(`http://127.0.0.1:${await managed({})}`)).toBe(true),
   PORTAL_PORT: async () => {
