@@ -15,12 +15,15 @@ import {
 import type { Feed, FeedPorts } from './port.ts';
 import { accountOf, type FeedInput, feedOf, type FeedView, MAX_FEEDS, toFeedView, writingGroup } from './rules.ts';
 
+/** One change of feeds at a time: feeds share groups. */
+const CHANGE = 'feed changes';
+
 export type FeedContext = Omit<ServiceAccountContext, 'deps'> & {
   deps: ServiceAccountDeps & FeedPorts;
 };
 
 /** By name. */
-export async function listFeeds({ feeds, now }: FeedPorts & { now: () => Date }): Promise<FeedView[]> {
+export async function listFeeds({ feeds, now }: Pick<FeedPorts, 'feeds'> & { now: () => Date }): Promise<FeedView[]> {
   const [list, report] = await Promise.all([feeds.list(), feeds.report()]);
   return list.map((feed) => toFeedView(feed, report, now()));
 }
@@ -30,14 +33,18 @@ async function viewOf(deps: FeedContext['deps'], name: string): Promise<FeedView
   return toFeedView(feed, await deps.feeds.report(), deps.now());
 }
 
-async function feedNamed({ feeds }: FeedPorts, name: string): Promise<Feed> {
+async function feedNamed({ feeds }: Pick<FeedPorts, 'feeds'>, name: string): Promise<Feed> {
   const found = (await feeds.list()).find((feed) => feed.name === name);
   if (found !== undefined) return found;
   throw new AppError('not_found', `There is no feed ${JSON.stringify(name.slice(0, 60))}. GET /api/feeds lists them.`);
 }
 
 /** Creates or replaces it; it stays on or off. One that is on keeps its kind and its group. */
-export async function setFeed({ deps, actor }: FeedContext, name: string, input: FeedInput): Promise<FeedView> {
+export function setFeed(context: FeedContext, name: string, input: FeedInput): Promise<FeedView> {
+  return context.deps.feedLock(CHANGE, () => set(context, name, input));
+}
+
+async function set({ deps, actor }: FeedContext, name: string, input: FeedInput): Promise<FeedView> {
   const group = await channelFor(deps, input.group);
   const detail = { kind: input.kind, group, events_per_minute: input.events_per_minute };
   await audited(deps, { actor, action: 'feed.set', target: name, detail }, () =>
@@ -67,7 +74,11 @@ async function channelFor(deps: FeedContext['deps'], group: string): Promise<str
 }
 
 /** Makes its account and gives it to the flow engine. One that is on stays so. */
-export async function switchFeedOn(context: FeedContext, name: string): Promise<FeedView> {
+export function switchFeedOn(context: FeedContext, name: string): Promise<FeedView> {
+  return context.deps.feedLock(CHANGE, () => on(context, name));
+}
+
+async function on(context: FeedContext, name: string): Promise<FeedView> {
   const { deps, actor } = context;
   const feed = await feedNamed(deps, name);
   const { active, group } = feed;
@@ -92,7 +103,11 @@ export async function switchFeedOn(context: FeedContext, name: string): Promise<
  * Takes it from the flow engine, and ends its account. Again on one that is off: ends what is
  * left.
  */
-export async function switchFeedOff(context: FeedContext, name: string): Promise<FeedView> {
+export function switchFeedOff(context: FeedContext, name: string): Promise<FeedView> {
+  return context.deps.feedLock(CHANGE, () => off(context, name));
+}
+
+async function off(context: FeedContext, name: string): Promise<FeedView> {
   const { deps, actor } = context;
   const feed = await feedNamed(deps, name);
   await audited(deps, { actor, action: 'feed.off', target: name }, async () => {
@@ -104,12 +119,14 @@ export async function switchFeedOff(context: FeedContext, name: string): Promise
   return viewOf(deps, name);
 }
 
-export async function deleteFeed(context: FeedContext, name: string): Promise<void> {
+export function deleteFeed(context: FeedContext, name: string): Promise<void> {
   const { deps, actor } = context;
-  await switchFeedOff(context, name);
-  await audited(deps, { actor, action: 'feed.delete', target: name }, () =>
-    changeList(deps, (feeds) => feeds.filter((each) => each.name !== name)),
-  );
+  return deps.feedLock(CHANGE, async () => {
+    await off(context, name);
+    await audited(deps, { actor, action: 'feed.delete', target: name }, () =>
+      changeList(deps, (feeds) => feeds.filter((each) => each.name !== name)),
+    );
+  });
 }
 
 /** The flow engine has no other way to its key. */
@@ -139,10 +156,6 @@ async function setActive(deps: FeedContext['deps'], name: string, active: boolea
   await changeList(deps, (feeds) => feeds.map((each) => (each.name === name ? { ...each, active } : each)));
 }
 
-/** One change at a time. Nothing else is locked meanwhile. */
-function changeList(
-  { feeds, deviceLock }: FeedContext['deps'],
-  change: (feeds: Feed[]) => readonly Feed[],
-): Promise<void> {
-  return deviceLock('feeds', async () => feeds.write(change(await feeds.list())));
+async function changeList({ feeds }: FeedContext['deps'], change: (feeds: Feed[]) => readonly Feed[]): Promise<void> {
+  await feeds.write(change(await feeds.list()));
 }

@@ -2,6 +2,7 @@
 // rate and a disk budget.
 
 import { z } from 'zod';
+import type { Exclusive } from '../identity/port.ts';
 
 /**
  * `adsb`, `ais`: JSON of receivers of aircraft and ships. `weather`: alerts as GeoJSON. `json`: any
@@ -89,4 +90,6 @@ export interface Feeds {
 /** What this feature needs from outside, by the names in Deps. */
 export interface FeedPorts {
   feeds: Feeds;
+  /** Held while a feed is changed, also by whoever holds `deviceLock` meanwhile. */
+  feedLock: Exclusive;
 }

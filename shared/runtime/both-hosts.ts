@@ -76,6 +76,9 @@ export const PEOPLE_LOCK = { ...STATE, name: 'holdfast-people', withinMs: 60_000
  */
 export const DEVICE_LOCK = { ...STATE, name: 'holdfast-devices', withinMs: 60_000 };
 
+/** One that is held while a feed is changed, which takes the lock above. */
+export const FEED_LOCK = { ...STATE, name: 'holdfast-feeds', withinMs: 120_000 };
+
 /** What both hosts make in the same way, a new port of that kind too: one line in `sharedDeps`. */
 export type SharedDeps = ReturnType<typeof sharedDeps>;
 

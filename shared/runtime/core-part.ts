@@ -35,7 +35,7 @@ type CoreParts = CorePorts &
   Pick<CoreContentPorts, 'coreContents'> &
   CoreDevicePorts &
   Pick<DevicePorts, 'adminGrants' | 'bundles'> &
-  FeedPorts &
+  Pick<FeedPorts, 'feeds'> &
   Pick<RetentionPorts, 'retentionFiles'>;
 
 export function corePartsOf(settings: Settings): CoreParts {

@@ -19,6 +19,7 @@ import {
   CORE_LOCK,
   DEVICE_LOCK,
   EXCLUSIVE,
+  FEED_LOCK,
   FIGURES,
   isMethod,
   PEOPLE_LOCK,
@@ -142,6 +143,7 @@ export function workerdDeps(env: WorkerEnv): Deps {
     log: consoleLog(),
     peopleLock: lock(PEOPLE_LOCK),
     deviceLock: lock(DEVICE_LOCK),
+    feedLock: lock(FEED_LOCK),
     coreLock: lock(CORE_LOCK),
     together: (_, work) => work(),
   };

@@ -156,6 +156,33 @@ describe('a feed that is switched on', () => {
     expect((await world.named('svc_feed_planes')).isActive).toBe(true);
   });
 
+  it('is changed by one at a time, so that changes at the same moment leave all or nothing of it', async () => {
+    await set();
+    await set({}, 'ships');
+    for (let round = 0; round < 3; round++) {
+      const before = await Promise.all(['planes', 'ships'].map((name) => ask('POST', `/api/feeds/${name}/on`)));
+      expect(before.map(([status]) => status)).toEqual([200, 200]);
+      const [off, on] = await Promise.all([
+        ask('POST', '/api/feeds/planes/off'),
+        ask('POST', '/api/feeds/planes/on'),
+        ask('POST', '/api/feeds/ships/off'),
+      ]);
+      expect([off[0], on[0]]).toEqual([200, 200]);
+      const account = await world.named('svc_feed_planes');
+      expect([account.isActive, account.groups.map(({ name }) => name)]).toEqual([true, ['core_Blue_WRITE']]);
+      const made = await world.deps.certificateStore.made(['svc_feed_planes']);
+      const revoked = await world.deps.certificateStore.revocations(['svc_feed_planes']);
+      expect(made.length - revoked.length).toBe(1);
+    }
+  });
+
+  it('is deleted by one of two who delete it at the same moment', async () => {
+    await set();
+    await ask('POST', '/api/feeds/planes/on');
+    const answers = await Promise.all([ask('DELETE', '/api/feeds/planes'), ask('DELETE', '/api/feeds/planes')]);
+    expect(answers.map(([status]) => status).toSorted((a, b) => a - b)).toEqual([204, 404]);
+  });
+
   it('stays off when its account cannot be made', async () => {
     await set();
     world.deps.coreEnrollment.enroll = async () => {

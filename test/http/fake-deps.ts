@@ -206,6 +206,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     audit,
     peopleLock: (_, work) => work(),
     deviceLock: (_, work) => work(),
+    feedLock: (_, work) => work(),
     startedAt: new Date('2026-01-02T03:04:05.678Z'),
     settings,
     settingsShown: showSettings(settings, sources),

@@ -31,6 +31,7 @@ export async function peopleWorld(values: Record<string, string> = {}): Promise<
   deps.identity = fakeIdentity({ now: () => around.now });
   deps.peopleLock = oneAtATime();
   deps.deviceLock = oneAtATime();
+  deps.feedLock = oneAtATime();
   const app = createApp(deps);
   const { identity, settings } = deps;
 
