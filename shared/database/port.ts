@@ -24,8 +24,8 @@ export interface CoreVacuum {
    */
   begin(order: VacuumOrder): Promise<void>;
   /**
-   * Closes the connection of an ended statement; resolves with the server's error message, if this
-   * process knows it.
+   * Closes the connection of an ended statement, also one of another process; resolves with the
+   * server's error message, if this process knows it.
    */
   settle(job: string): Promise<string | null>;
 }

@@ -88,6 +88,23 @@ describe('who holds a table', () => {
   });
 });
 
+describe('the outcome of a statement of another process', () => {
+  it('is read, and hidden before the next one', async () => {
+    await world.make('elsewhere');
+    const order = await orderOf('standard', 'elsewhere');
+    await world.vacuum.begin(order);
+    await world.ended(order.job);
+    expect(await world.facts.statement(order.job)).toEqual({ state: 'ended', error: null });
+    expect(await world.patient.settle(order.job)).toBeNull();
+    expect(await world.facts.statement(order.job)).toBeUndefined();
+    await world.patient.begin({ ...order, mode: 'full' });
+    await world.ended(order.job);
+    expect(await world.facts.statement(order.job)).toEqual({ state: 'ended', error: null });
+    await world.vacuum.settle(order.job);
+    expect(await world.facts.statement(order.job)).toBeUndefined();
+  });
+});
+
 describe('a FULL that waits for a reader', () => {
   it('lets the others through again after its 5 s', async () => {
     await world.make('queued');

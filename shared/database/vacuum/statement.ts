@@ -198,6 +198,7 @@ export function coreVacuum({ url, log, lockTimeoutMs = LOCK_TIMEOUT_MS }: CoreVa
   async function settle(job: string): Promise<string | null> {
     await bounded(running.get(job) ?? Promise.resolve());
     await hide(job);
+    await watch((sql) => hideElsewhere(sql, job)).catch(() => undefined);
     return words.get(job) ?? null;
   }
 
@@ -214,6 +215,13 @@ async function openedOn(sql: Sql, order: VacuumOrder): Promise<OpenStatement> {
     const text = `The core's database does not answer as its owner (CORE_DATABASE_OWNER_URL): ${messageOf(error)}`;
     throw new AppError('unavailable', text);
   }
+}
+
+/** Ends connections of other processes of ours that show an outcome of the job. */
+async function hideElsewhere(sql: Sql, job: string): Promise<void> {
+  await sql`
+    SELECT pg_terminate_backend(pid, ${END_WITHIN_MS}) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = current_user AND application_name LIKE ${`${statementName(job)} %`}`;
 }
 
 /** Continues even if the look-up fails, as the statement was sent. */
