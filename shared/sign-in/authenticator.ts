@@ -65,7 +65,10 @@ export class GuardedAuthenticator implements FastAuthenticator {
   lockedFor(address: string): number | undefined {
     if (this.#lockouts.isFree()) return undefined;
     const until = this.#lockouts.check(lockoutAddress(address)).lockedUntilMs;
-    return until === undefined ? undefined : Math.max(1, Math.ceil((until - this.#options.steadyMs()) / 1000));
+    if (until === undefined) return undefined;
+    // Another process may have released it.
+    void this.#lockouts.current();
+    return Math.max(1, Math.ceil((until - this.#options.steadyMs()) / 1000));
   }
 
   #locked(attempt: PasswordAttempt): Entrance | undefined {
@@ -86,7 +89,8 @@ export class GuardedAuthenticator implements FastAuthenticator {
   }
 
   async password(attempt: PasswordAttempt): Promise<Entrance> {
-    await this.#lockouts.current();
+    // Together, so that a database that hangs delays it once.
+    await Promise.all([this.#lockouts.current(), this.#recent.prepare(attempt)]);
     const refusal = this.#locked(attempt);
     if (refusal !== undefined) return refusal;
     const entrance =

@@ -7,6 +7,7 @@ import type { Directory, DirectoryEntry } from '@holdfast/kit/directory';
 import { nameKey } from '@holdfast/kit/names';
 import { withTimeout } from '@holdfast/kit/timeout';
 import type { PasswordAttempt, SignedText, SignIns } from './port.ts';
+import { mayExist } from './rules.ts';
 
 /**
  * A change at the identity provider itself counts after this time: 30 seconds are promised, and the
@@ -165,6 +166,11 @@ export class RecentSignIns {
     };
     query.answer.then((signed) => (signed === undefined ? dropped() : (query.signed = signed)), dropped);
     return query.answer;
+  }
+
+  /** Learns what the other methods need of our own database for this attempt. */
+  async prepare({ username, base }: Pick<PasswordAttempt, 'username' | 'base'>): Promise<void> {
+    if (base === 'web' && mayExist(username)) await this.#epochOf(username);
   }
 
   /** The entry behind a web-base password that was correct a moment ago. */

@@ -69,6 +69,19 @@ describe('lockouts of two processes', () => {
     expect(await there('ada', 'pw-ada')).toMatchObject({ kind: 'in' });
   });
 
+  it('end where requests only look whether the address is locked, too', async () => {
+    const { world } = twoProcesses();
+    const other = world.otherProcess();
+    await world.fail(10);
+    expect(await other.lockouts()).toHaveLength(1);
+    expect(other.lockedFor(HERE)).toBe(15 * 60);
+    await world.authenticator.release(HERE);
+    world.later(501);
+    other.lockedFor(HERE);
+    await new Promise((turn) => setImmediate(turn));
+    expect(other.lockedFor(HERE)).toBeUndefined();
+  });
+
   it('are known to a process that starts later', async () => {
     const { world } = twoProcesses();
     await world.fail(10);
