@@ -363,6 +363,8 @@ describe.skipIf(noCaddy)(noCaddy ? 'helm or caddy is not installed: proxy not tr
 
   it.each(CASES)('takes its files with %s', (name) => expect(caddy(name, 'validate')).toContain('Valid configuration'));
 
+  it('has the options of the operator', () => expect(adapted('one-machine')).toContain('"email":"ops@example.org"'));
+
   it('loads the certificate of the cluster, and a renewed one is a new configuration', () => {
     const before = adapted('cluster');
     expect(before).toContain(`"certificate":"${place}/tls.crt"`);
