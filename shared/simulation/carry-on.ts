@@ -39,7 +39,7 @@ interface Work extends Followed {
 }
 
 const REMOVAL = "Couldn't remove the simulation yet";
-const KIND = { name: 'core', waits: { [REMOVAL]: DAY_MS }, conclusionOf };
+const KIND = { name: 'simulation', waits: { [REMOVAL]: DAY_MS }, conclusionOf };
 /** Longer than the time between two steps of a host that counts minutes. */
 const LOST_MS = 150 * SECOND_MS;
 const GROUP = CHANNEL_PREFIX + SIMULATION_CHANNEL;

@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { availableParallelism, freemem, setPriority } from 'node:os';
+import { availableParallelism, setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
 import { AppError } from '@holdfast/kit/app-error';
 import type { SimulationOrder, SimulationReport, Simulator, SimulatorRoom } from './port.ts';
@@ -42,7 +42,7 @@ export class SimulatorProcess implements Simulator {
   async room(): Promise<SimulatorRoom> {
     if (!existsSync(this.#program))
       throw new AppError('not_supported', `${this.#program} is not installed. Remedy: run ./scripts/simulate.sh.`);
-    return { cpus: availableParallelism(), freeBytes: freemem() };
+    return { cpus: availableParallelism(), freeBytes: process.availableMemory() };
   }
 
   async start(id: string, order: SimulationOrder): Promise<void> {

@@ -9,6 +9,8 @@ import { Crowd } from './crowd.ts';
 
 export const WORKER_ARGUMENT = '--worker';
 
+/** After the end of standard input. */
+const GRACE_MS = 3_000;
 const REPORT_EVERY_MS = 1_000;
 const CENTER = { lat: 46.8, lon: 8.2 };
 
@@ -19,7 +21,10 @@ export async function simulateForManagement(): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
   process.stdout.on('error', end);
   const lines = createInterface(process.stdin);
-  lines.once('close', end);
+  lines.once('close', () => {
+    end();
+    setTimeout(() => process.exit(1), GRACE_MS).unref();
+  });
   const order = await new Promise<string>((resolve) => {
     lines.once('line', resolve);
     lines.once('close', () => resolve(''));
