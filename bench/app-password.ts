@@ -18,7 +18,7 @@ export async function appPassword({ identity }: BenchStack, username: string): P
   };
   const { pk } = await ask('/core/users/', { username, name: username, path: 'users' });
   await ask('/core/groups/', { name: `core_${username}`, users: [pk] });
-  const identifier = 'bench-enrollment';
+  const identifier = `${username}-enrollment`;
   await ask('/core/tokens/', { identifier, intent: 'app_password', user: pk, expiring: false });
   const { key } = await ask(`/core/tokens/${identifier}/view_key/`);
   return String(key);

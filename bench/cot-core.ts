@@ -5,11 +5,14 @@
 // what the stream has counted.
 
 import 'reflect-metadata';
-import { writeSync } from 'node:fs';
+import { readFileSync, writeSync } from 'node:fs';
+import { NatsBus } from '@holdfast/core/nats-bus';
 import { readServerIdentity } from '@holdfast/core/tls/server-identity';
 import type { ThinningRow } from '@holdfast/kit/core-wire';
 import { jsonLog } from '@holdfast/kit/log';
+import { Mesh } from '../packages/core/mesh/mesh.ts';
 import type { Archive, PlacedMembership } from '../packages/core/model/stream.ts';
+import { framings, stamps } from '../packages/core/stream/framings.ts';
 import { LargeEvents } from '../packages/core/stream/large-events.ts';
 import { Stream } from '../packages/core/stream/stream.ts';
 import { Admission } from '../packages/core/tls/admission.ts';
@@ -22,19 +25,22 @@ export interface CotCoreOrder extends CotFiles {
   port: number;
   thinning?: ThinningRow[];
   maxConnections?: number;
+  /** One node of several, whose clients are all in the group at that place. */
+  cluster?: { node: string; index: number; place: number; nats: { url: string; username: string; password: string } };
 }
 
-const { port, thinning = [], maxConnections, ...files } = JSON.parse(process.argv[2] ?? '{}') as CotCoreOrder;
+const { port, thinning = [], maxConnections, cluster, ...files } = JSON.parse(process.argv[2] ?? '{}') as CotCoreOrder;
 /** Who comes and goes is no news here. */
 const log = {
   ...jsonLog({ role: 'cot-core', write: (bytes) => writeSync(2, bytes) }),
   info: () => undefined,
 };
+const LOOK_EVERY_MS = 400;
 const identity = readServerIdentity(files);
 const now = (): Date => new Date();
 const everybody: PlacedMembership[] = [
-  { name: '__ANON__', direction: 'IN', place: 0 },
-  { name: '__ANON__', direction: 'OUT', place: 0 },
+  { name: '__ANON__', direction: 'IN', place: cluster?.place ?? 0 },
+  { name: '__ANON__', direction: 'OUT', place: cluster?.place ?? 0 },
 ];
 
 let taken = 0;
@@ -46,8 +52,10 @@ const archive: Archive = {
   close: async () => undefined,
 };
 
-const stream = new Stream({
-  nodeId: '0123456789abcdef0123456789abcdef',
+const nodeId = '0123456789abcdef0123456789abcdef';
+const mesh = cluster && meshOf(cluster);
+const parts = {
+  nodeId,
   serverVersion: '5.7-RELEASE-0',
   groups: { of: async () => everybody, forget: () => undefined },
   archive,
@@ -57,7 +65,8 @@ const stream = new Stream({
   log,
   now,
   thinning,
-});
+};
+const stream = new Stream(parts, mesh);
 const listener = new CoreListener({
   name: 'stream',
   port,
@@ -70,6 +79,39 @@ const listener = new CoreListener({
   maxConnections: maxConnections ?? ownConnectionLimit().streaming,
 });
 await listener.listen();
+if (mesh !== undefined && stream.relay !== undefined) {
+  mesh.start(stream.relay);
+  setInterval(() => void mesh.look().catch(() => undefined), LOOK_EVERY_MS);
+}
+
+function meshOf({ node, index, nats }: NonNullable<CotCoreOrder['cluster']>): Mesh {
+  const ca = readFileSync(files.ca, 'utf8');
+  return new Mesh({
+    node,
+    index,
+    announcement: () => ({
+      version: '5.7-RELEASE-0',
+      startedAt: '2026-11-26T00:00:00.000Z',
+      api: 'https://127.0.0.1:8443',
+      enrollment: 'https://127.0.0.1:8446',
+      streaming: `tls://127.0.0.1:${port}`,
+      maxClients: 10_000,
+      memoryCapBytes: 1,
+      memoryBytes: 0,
+    }),
+    bus: new NatsBus({ ...nats, ca, node, log }),
+    redeliver: framings(8 * 1024 * 1024).redeliver,
+    stampAt: stamps(nodeId),
+    control: () => undefined,
+    missed: () => undefined,
+    went: () => undefined,
+    came: () => undefined,
+    log,
+    now,
+    steadyMs: () => performance.now(),
+  });
+}
+
 // An exit of our own: a profile is written only then.
 for (const signal of ['SIGTERM', 'disconnect']) process.once(signal, () => process.exit(0));
 process.on('message', () => process.send?.({ ...stream.counts(), stored: taken }));

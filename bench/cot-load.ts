@@ -30,6 +30,7 @@ const SEND_EVERY_MS = 5;
 const CALM_MS = 500;
 
 const order = JSON.parse(process.argv[2] ?? '{}') as CotOrder;
+const pids = [order.pid, ...(order.others ?? []).map(({ pid }) => pid)];
 const fanOut = order.connections - 1;
 const sockets = await connected();
 let ended = 0;
@@ -44,7 +45,7 @@ function pause(ms: number): Promise<void> {
 
 /** A few handshakes at a time; every one is through. */
 async function connected(): Promise<TLSSocket[]> {
-  const { port, ca, certificate, key } = order;
+  const { ca, certificate, key } = order;
   const secureContext = createSecureContext({
     ca: readFileSync(ca),
     cert: readFileSync(certificate),
@@ -54,7 +55,7 @@ async function connected(): Promise<TLSSocket[]> {
   });
   const open: TLSSocket[] = [];
   for (let n = 0; n < order.connections; n++) {
-    const socket = connect({ host: '127.0.0.1', port, secureContext });
+    const socket = connect({ host: '127.0.0.1', port: portOf(n), secureContext });
     socket.setNoDelay(true);
     await once(socket, 'secureConnect');
     // One that was refused is told only now; whoever ends during the work is counted.
@@ -66,12 +67,27 @@ async function connected(): Promise<TLSSocket[]> {
 
 type Watched = Pick<CotResult, 'cpuSeconds' | 'cpuAtEnd' | 'begunAtMs' | 'seconds' | 'idleMb' | 'quietMb' | 'maxMb'>;
 
+function portOf(connection: number): number {
+  const { port, others = [], isApart = false, publishing } = order;
+  const ports = [port, ...others.map((each) => each.port)];
+  if (!isApart) return ports[connection % ports.length] ?? port;
+  return connection < publishing ? port : (ports[1 + ((connection - publishing) % others.length)] ?? port);
+}
+
+function cpuSeconds(): number {
+  return pids.reduce((sum, pid) => sum + cpuSecondsOf(pid), 0);
+}
+
+function resident(): number {
+  return pids.reduce((sum, pid) => sum + residentMb(pid), 0);
+}
+
 /** What the server does from now on. */
 function watched(): { stalls: () => void; end: () => Watched } {
-  const idleMb = residentMb(order.pid);
+  const idleMb = resident();
   let maxMb = idleMb;
-  const watch = setInterval(() => (maxMb = Math.max(maxMb, residentMb(order.pid))), WATCH_EVERY_MS);
-  const cpu = cpuSecondsOf(order.pid);
+  const watch = setInterval(() => (maxMb = Math.max(maxMb, resident())), WATCH_EVERY_MS);
+  const cpu = cpuSeconds();
   const begunAtMs = Date.now();
   const begun = performance.now();
   let quietMb = Number.NaN;
@@ -79,9 +95,9 @@ function watched(): { stalls: () => void; end: () => Watched } {
     stalls: () => void (quietMb = maxMb),
     end() {
       clearInterval(watch);
-      const cpuAtEnd = cpuSecondsOf(order.pid);
+      const cpuAtEnd = cpuSeconds();
       const seconds = (performance.now() - begun) / 1000;
-      maxMb = Math.max(maxMb, residentMb(order.pid));
+      maxMb = Math.max(maxMb, resident());
       return { cpuSeconds: cpuAtEnd - cpu, cpuAtEnd, begunAtMs, seconds, idleMb, quietMb, maxMb };
     },
   };

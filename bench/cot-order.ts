@@ -21,6 +21,12 @@ export interface CotOrder extends CotFiles, CotShape {
   port: number;
   /** The server, whose CPU time and memory are read. */
   pid: number;
+  /**
+   * More nodes of the server: connections go round all of them. With `isApart` those that publish
+   * are on the first, all others on the rest.
+   */
+  others?: { port: number; pid: number }[];
+  isApart?: boolean;
   work: Flood | Steady;
 }
 

@@ -40,7 +40,7 @@ export interface BothFiles {
 
 /** A CA in this directory, its server certificate, and one client. */
 export async function madeFiles(directory: string): Promise<BothFiles> {
-  const server = await ensureServerCertificate(directory, ['127.0.0.1'], new Date());
+  const server = await ensureServerCertificate(directory, ['127.0.0.1', 'localhost'], new Date());
   const authority = await openAuthority(directory, { validityDays: 2 });
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const publicKey = Uint8Array.from(keys.publicKey.export({ type: 'spki', format: 'der' }));
@@ -64,7 +64,7 @@ export async function startBare({ server, client }: BothFiles): Promise<OwnServe
  */
 export async function startStream(
   { server, client }: BothFiles,
-  more: Pick<CotCoreOrder, 'thinning' | 'maxConnections'> = {},
+  more: Pick<CotCoreOrder, 'thinning' | 'maxConnections' | 'cluster'> = {},
 ): Promise<StreamServer> {
   const order: CotCoreOrder = { ...server, ...more, port: await freePort() };
   const profiles = process.env['HOLDFAST_BENCH_CPU_PROFILE'];
@@ -102,7 +102,7 @@ export async function startCrowd(
   };
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
   const { port } = probe.address() as AddressInfo;
@@ -143,7 +143,7 @@ function ownServer({ child, port }: Started, files: CotFiles): OwnServer {
 
 export async function load(
   { pid, port, files }: CotServer,
-  order: Pick<CotOrder, 'connections' | 'publishing' | 'work'>,
+  order: Omit<CotOrder, keyof CotFiles | 'port' | 'pid'>,
 ): Promise<CotResult> {
   const whole: CotOrder = { ...files, ...order, pid, port };
   const args = [join(import.meta.dirname, 'cot-load.ts'), JSON.stringify(whole)];

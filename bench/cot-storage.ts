@@ -24,25 +24,25 @@ const QUIET_MS = 5_000;
 const USER = 'bench-cot';
 
 /** The stream of the stack, for a device that was enrolled by an app password. */
-export async function streamOf(stack: BenchStack, directory: string): Promise<CotServer> {
+export async function streamOf(stack: BenchStack, directory: string, user = USER): Promise<CotServer> {
   const [key, requestFile, certificate] = ['key', 'csr', 'pem'].map((end) => join(directory, `enrolled.${end}`)) as [
     string,
     string,
     string,
   ];
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-384', '-nodes', '-keyout', key];
-  const subject = `/O=Holdfast/OU=CoT/CN=${USER}`;
+  const subject = `/O=Holdfast/OU=CoT/CN=${user}`;
   await promisify(execFile)('openssl', ['req', '-new', ...curve, '-out', requestFile, '-subj', subject]);
   const ca = join(stack.coreDirectory, 'certs/files/ca.pem');
-  const body = await enrolled(stack, readFileSync(ca), readFileSync(requestFile));
+  const body = await enrolled(stack, user, readFileSync(ca), readFileSync(requestFile));
   const { signedCert } = JSON.parse(body) as { signedCert: string };
   writeFileSync(certificate, `-----BEGIN CERTIFICATE-----\n${signedCert.trim()}\n-----END CERTIFICATE-----\n`);
   return { pid: stack.pid('core'), port: stack.streamPort, files: { ca, certificate, key } };
 }
 
-async function enrolled(stack: BenchStack, ca: Buffer, signingRequest: Buffer): Promise<string> {
-  const authorization = `Basic ${Buffer.from(`${USER}:${await appPassword(stack, USER)}`).toString('base64')}`;
-  const url = `https://127.0.0.1:${stack.enrollmentPort}/Marti/api/tls/signClient/v2?clientUid=${USER}&version=3`;
+async function enrolled(stack: BenchStack, user: string, ca: Buffer, signingRequest: Buffer): Promise<string> {
+  const authorization = `Basic ${Buffer.from(`${user}:${await appPassword(stack, user)}`).toString('base64')}`;
+  const url = `https://127.0.0.1:${stack.enrollmentPort}/Marti/api/tls/signClient/v2?clientUid=${user}&version=3`;
   return new Promise((done, reject) => {
     const sent = request(url, { ca, method: 'POST', headers: { authorization } }, (response) => {
       let body = '';

@@ -3,6 +3,7 @@
 const BENCHMARKS: Record<string, () => Promise<void>> = {
   backup: async () => (await import('./backup.ts')).run(),
   certs: async () => (await import('./certs.ts')).run(),
+  cluster: async () => (await import('./cluster.ts')).run(),
   connections: async () => (await import('./connections.ts')).run(),
   cot: async () => (await import('./cot.ts')).run(),
   forecast: async () => (await import('./forecast.ts')).run(),

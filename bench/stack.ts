@@ -55,11 +55,14 @@ export interface BenchStack {
 }
 
 /** Starts it with these settings; the programs are built first. */
-export async function benchStack(settings: Record<string, string> = {}): Promise<BenchStack> {
+export async function benchStack(
+  settings: Record<string, string> = {},
+  more: readonly string[] = [],
+): Promise<BenchStack> {
   const parent = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
   const data = join(parent, 'data');
   script('start.sh', ['--help']);
-  const args = ['--embedded', '--detach', '--data', data, '--offset', String(OFFSET), '--env', '/dev/null'];
+  const args = ['--embedded', '--detach', '--data', data, '--offset', String(OFFSET), '--env', '/dev/null', ...more];
   script('start.sh', args, settings);
   const file = (): StackFile => JSON.parse(readFileSync(join(data, 'stack.json'), 'utf8')) as StackFile;
   const { api, database, ldap, state_database: stateDatabase, webadmin } = file();
