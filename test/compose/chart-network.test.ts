@@ -61,7 +61,7 @@ function flowsOf(name: string, known: Record<string, Labels>): string[] {
     ['authentik', 9000],
   ] as const;
   const targets = [...ports, ...others.map(([to, number]) => ({ to, number, names: [number] as const }))];
-  return Object.entries(labels).flatMap(([from, own]) =>
+  const found = Object.entries(labels).flatMap(([from, own]) =>
     targets
       .filter(({ to, names }) => {
         const target = labels[to];
@@ -74,8 +74,9 @@ function flowsOf(name: string, known: Record<string, Labels>): string[] {
           into?.some(({ ingress = [] }) => ingress.some((rule) => permits(rule, rule.from, own, names))) === true
         );
       })
-      .map(({ to, number }) => `${from} -> ${to}:${number}`),
+      .map(({ to, number }) => `${from} -> ${to}:${number}`.replaceAll('core-node', 'core')),
   );
+  return [...new Set(found)];
 }
 
 const DATABASE: Labels = { 'cnpg.io/cluster': 'app-database' };

@@ -21,6 +21,9 @@ labels:
   {{- if has .component (list "management" "core") }}
   holdfast/public: 'true'
   {{- end }}
+  {{- with .set }}
+  holdfast/set: {{ . }}
+  {{- end }}
   {{- with .root.Values.pods.labels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
