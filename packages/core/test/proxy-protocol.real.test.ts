@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { connect as connectRaw, type Socket } from 'node:net';
@@ -143,6 +144,16 @@ describe('the PROXY protocol', () => {
     expect(events.map(({ event, fields }) => [event, fields['address']])).toEqual([
       ['core.handshake_failed', '198.51.100.9'],
     ]);
+  });
+
+  it('logs no health check that is gone before it is accepted', async () => {
+    const leave = `
+      const raw = require('node:net').connect({ host: '127.0.0.1', port: ${port.streaming}, localAddress: '${BALANCER}' });
+      raw.on('connect', () => raw.write(${JSON.stringify(V1)}, () => raw.resetAndDestroy()));`;
+    // Nothing is accepted here before it ends.
+    expect(spawnSync(process.execPath, ['-e', leave]).status).toBe(0);
+    expect(await heard([V1])).toBe('at 198.51.100.9 50123');
+    expect(events).toEqual([]);
   });
 
   it('gives each client behind a proxy the share of one address', async () => {

@@ -162,7 +162,10 @@ export class CoreListener {
 
   #arrive(raw: Socket): void {
     raw.on('error', () => raw.destroy());
-    if (this.#options.isTrustedProxy?.(addressOf(raw)) === true) void this.#awaitHeader(raw);
+    const address = addressOf(raw);
+    // Already gone, as a health check may be: nobody knows any more who it was.
+    if (address === '') raw.destroy();
+    else if (this.#options.isTrustedProxy?.(address) === true) void this.#awaitHeader(raw);
     else this.#take(raw);
   }
 
