@@ -24,7 +24,7 @@ const stackFileSchema = z.object({
 
 /** What is made anew, was half written, or is over by the time of a restore. */
 export const EXCLUDES: Readonly<Record<'core' | 'management' | 'flows', (path: string) => boolean>> = {
-  core: (path) => /^(?:logs|uploads)$|(?:^|\/)\.new-|\.new$/.test(path),
+  core: (path) => /^(?:logs|uploads|nodes\/[^/]+\/uploads)$|(?:^|\/)\.new-|\.new$/.test(path),
   // alerts.json holds alerts while the database is unavailable: sent long before a restore.
   // restored.json is of the restore that made this stack.
   management: (path) => /^(?:alerts|restored)\.json|\.new$/.test(path),
