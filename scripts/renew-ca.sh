@@ -43,6 +43,6 @@ done
 [[ :${values[COMPOSE_FILE]}: == */compose.light.yaml:* ]] || refuse_production
 check_docker
 check_docker_answers
-[ -z "$(docker compose ps --quiet --status running core management 2>/dev/null)" ] ||
+! docker compose ps --services --status running 2>/dev/null | grep -E '^(core|management)(-[0-9])?$' >/dev/null ||
   refuse 1 "Can't renew the CA while the stack is running." 'stop it with ./scripts/stop.sh, then try again'
 docker compose run --rm --no-deps -T --entrypoint node core /app/dist/renew-ca.js --core-files /var/lib/holdfast/core "$@" </dev/null

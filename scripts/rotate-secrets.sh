@@ -12,7 +12,7 @@ source scripts/programs.sh
 # Same as in packages/stack/secrets.ts (a test compares them).
 readonly ROTATED=(CORE_DB_PASSWORD CORE_READER_PASSWORD APP_DB_PASSWORD IDENTITY_DB_PASSWORD LDAP_BIND_PASSWORD IDENTITY_TOKEN
   SESSION_KEY METRICS_TOKEN FLOWS_DB_PASSWORD FLOWS_TOKEN FLOWS_PASSWORD VIDEO_PUBLISH_PASSWORD VIDEO_READ_PASSWORD
-  BACKUP_TOKEN)
+  BACKUP_TOKEN NATS_PASSWORD)
 
 usage() {
   cat <<'TEXT'
@@ -27,6 +27,7 @@ Gives new random values to the named secrets, or to all of these that are set:
   METRICS_TOKEN                            your metrics collector needs the new one
   FLOWS_DB_PASSWORD FLOWS_TOKEN            flows read the new password from their environment
   FLOWS_PASSWORD                           sign-in to the flow engine of an embedded stack
+  NATS_PASSWORD                            core nodes reconnect
   VIDEO_PUBLISH_PASSWORD VIDEO_READ_PASSWORD   cameras and players need the new ones
 
 Then recreates the containers (a minute or two) and runs the connection check. Keeps a copy of the old .env

@@ -20,12 +20,13 @@ readonly SECRETS=(CORE_DB_PASSWORD CORE_READER_PASSWORD APP_DB_PASSWORD IDENTITY
   BACKUP_TOKEN)
 readonly SECRETS_OF_PRODUCTION=(IDENTITY_BOOTSTRAP_TOKEN IDENTITY_ADMIN_PASSWORD)
 readonly LIGHT_LAYER=compose/compose.light.yaml
+readonly CLUSTER_LAYER=compose/compose.cluster.yaml
 
 usage() {
   cat <<'TEXT'
 Usage: ./scripts/setup.sh ARCHIVE [--address NAME] [--mode subdomain|direct]
        ./scripts/setup.sh
-       ./scripts/setup.sh --light [--address NAME] [--mode subdomain|direct]
+       ./scripts/setup.sh --light [--cluster | --alone] [--address NAME] [--mode subdomain|direct]
        ./scripts/setup.sh [ARCHIVE] --restore FILE --passphrase-file FILE
 
 Prepares the stack in containers: builds its images and writes .env. If you run it again, it adds missing
@@ -34,6 +35,8 @@ settings and keeps the others. With the archive of a newer release, it upgrades 
   ARCHIVE          the TAK Server release as downloaded: takserver-docker-<version>.zip
                    without it: rebuilds the release named in .env, after an upgrade of Holdfast
   --light          use our own core and identity provider instead of a TAK Server release
+  --cluster        run three nodes of our own core over NATS, behind a balancer, in place of one core
+  --alone          run one core again after --cluster
   --address NAME   host name or IP address that devices use to reach this server (SERVER_ADDRESS); required
                    the first time
   --mode MODE      subdomain: public certificates, one host name per service (default for a host name)
@@ -51,7 +54,7 @@ TEXT
 # --- Arguments
 
 read_arguments() {
-  light=no archive='' address='' mode='' restored='' key_file=''
+  light=no cluster='' archive='' address='' mode='' restored='' key_file=''
   while [ $# -gt 0 ]; do
     case $1 in
       --help | -h)
@@ -59,6 +62,10 @@ read_arguments() {
         exit 0
         ;;
       --light) light=yes ;;
+      --cluster | --alone)
+        [ -z "$cluster" ] || refuse 2 '--cluster and --alone contradict each other.' 'give only one'
+        cluster=$1
+        ;;
       --address | --mode)
         [ -n "${2:-}" ] || refuse 2 "$1 needs a value." 'see ./scripts/setup.sh --help'
         if [ "$1" = --address ]; then address=$2; else mode=$2; fi
@@ -85,13 +92,15 @@ read_arguments() {
     '' | subdomain | direct) ;;
     *) refuse 2 "Unknown mode: $mode." 'use --mode subdomain or --mode direct' ;;
   esac
+  [ -z "$cluster" ] || [ "$light" = yes ] ||
+    refuse 2 "$cluster is only for our own core." 'add --light. A TAK Server release runs as one core'
   [ -z "$archive" ] || read_archive
   [ -z "$restored$key_file" ] || read_restore
 }
 
 read_restore() {
   [ -n "$restored" ] || refuse 2 'The key of a backup needs --restore.' 'see ./scripts/setup.sh --help'
-  [ "$light$address$mode" = no ] ||
+  [ "$light$cluster$address$mode" = no ] ||
     refuse 2 'A restore takes the address, mode and variant from the backup.' 'leave the other options out, and edit .env afterwards'
   [[ $restored == /* ]] || restored=$called_from/$restored
   [ -z "$key_file" ] || [[ $key_file == /* ]] || key_file=$called_from/$key_file
@@ -177,11 +186,37 @@ choose_layers() {
   if [ -z "$set" ]; then
     set=compose/compose.yaml
     [ "$light" = no ] || set+=:$LIGHT_LAYER
+    [ "$cluster" != --cluster ] || set+=:$CLUSTER_LAYER
+    layers=$set
     want COMPOSE_FILE "$set"
     return
   fi
   [ "$light" = no ] || [[ :$set: == */compose.light.yaml:* ]] ||
     refuse 1 'COMPOSE_FILE in .env lacks compose/compose.light.yaml.' 'add it after compose/compose.yaml in COMPOSE_FILE'
+  layers=$set
+  case $cluster in
+    --cluster) has_cluster || layers=$(layers_with_cluster) ;;
+    --alone) layers=$(without_cluster) ;;
+  esac
+  [ "$layers" = "$set" ] || replace COMPOSE_FILE "$layers"
+}
+
+has_cluster() { [[ :$layers: == */compose.cluster.yaml:* ]]; }
+
+# Right after the light layer.
+layers_with_cluster() {
+  local each all=''
+  for each in ${layers//:/ }; do
+    all+=${all:+:}$each
+    [[ $each != */compose.light.yaml ]] || all+=:${each%light.yaml}cluster.yaml
+  done
+  printf '%s' "$all"
+}
+
+without_cluster() {
+  local each all=''
+  for each in ${layers//:/ }; do [[ $each == */compose.cluster.yaml ]] || all+=${all:+:}$each; done
+  printf '%s' "$all"
 }
 
 # A TAK Server counts retention in seconds: 30 meant as days would delete everything older than 30
@@ -199,6 +234,7 @@ choose_retention_unit() {
 choose_secrets() {
   local name
   for name in "${SECRETS[@]}"; do want_secret "$name"; done
+  ! has_cluster || want_secret NATS_PASSWORD
   [ "$light" = no ] || return 0
   for name in "${SECRETS_OF_PRODUCTION[@]}"; do want_secret "$name"; done
 }
@@ -240,7 +276,7 @@ Upgrade it before you start the stack:  ./scripts/upgrade-database.sh --from $1"
 # Container users must be able to read the mounted files, whatever the umask was.
 open_mounted_files() {
   local place
-  for place in compose/caddy compose/video compose/identity compose/flows; do
+  for place in compose/caddy compose/video compose/identity compose/flows compose/nats compose/streaming; do
     [ ! -e "$place" ] || chmod -R go+rX "$place" 2>/dev/null ||
       refuse 1 "Couldn't make $place readable for the containers." "run this as the owner of the files, or: sudo chmod -R go+rX $place"
   done

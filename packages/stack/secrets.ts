@@ -93,6 +93,7 @@ export const ROTATED = [
   'VIDEO_PUBLISH_PASSWORD',
   'VIDEO_READ_PASSWORD',
   'BACKUP_TOKEN',
+  'NATS_PASSWORD',
 ] as const;
 
 /** Why other secrets can't be rotated. */

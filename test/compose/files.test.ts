@@ -33,6 +33,8 @@ describe('compose files', () => {
   it('are the ones that the documentation of the layers knows', () => {
     expect(COMPOSE_FILES).toEqual([
       'compose.cloudtak.yaml',
+      'compose.cluster.test.yaml',
+      'compose.cluster.yaml',
       'compose.dev.yaml',
       'compose.direct.yaml',
       'compose.light.yaml',
@@ -60,10 +62,12 @@ describe('compose files', () => {
       expect.stringMatching(/^ghcr\.io\/dfpc-coe\/cloudtak-api:v\d+\.\d+\.\d+$/),
       expect.stringMatching(/^ghcr\.io\/goauthentik\/ldap:\d+\.\d+\.\d+$/),
       expect.stringMatching(/^ghcr\.io\/goauthentik\/server:\d+\.\d+\.\d+$/),
+      expect.stringMatching(/^haproxy:3\.\d+\.\d+-alpine$/),
       'localhost/holdfast-core-database:${CORE_RELEASE:-unbuilt}',
       'localhost/holdfast-core:${CORE_RELEASE:-unbuilt}',
       OUR_IMAGE,
       expect.stringMatching(/^minio\/minio:RELEASE\./),
+      expect.stringMatching(/^nats:2\.\d+\.\d+-alpine$/),
       expect.stringMatching(/^nodered\/node-red:\d+\.\d+\.\d+$/),
       expect.stringMatching(/^postgis\/postgis:17-\d+\.\d+-alpine$/),
     ]);
@@ -82,6 +86,7 @@ describe('compose files', () => {
       'compose.runtime.yaml',
       'compose.restore.yaml',
       'compose.cloudtak.yaml',
+      'compose.cluster.yaml',
     ])
       for (const [service, written] of Object.entries(read(name).services)) {
         if (written === null) continue;

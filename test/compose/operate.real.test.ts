@@ -326,9 +326,11 @@ describe('the others', () => {
   });
 
   it('renew-ca.sh wants the light stack stopped, and renews in the volume of the core', () => {
-    lay({ 'compose ps --quiet --status running core management': { says: 'id\n' } });
-    expect(run('renew-ca.sh')).toMatchObject({ code: 1, output: expect.stringContaining('stop.sh') });
-    lay();
+    for (const service of ['core', 'core-2', 'management', 'management-2']) {
+      lay({ 'compose ps --services --status running': { says: `caddy\n${service}\nidentity\n` } });
+      expect(run('renew-ca.sh')).toMatchObject({ code: 1, output: expect.stringContaining('stop.sh') });
+    }
+    lay({ 'compose ps --services --status running': { says: 'core-database\nidentity\n' } });
     expect(run('renew-ca.sh', ['--new-key']).code).toBe(0);
     expect(docker.calls().at(-1)).toBe(
       'compose run --rm --no-deps -T --entrypoint node core /app/dist/renew-ca.js --core-files /var/lib/holdfast/core --new-key',

@@ -105,6 +105,31 @@ describe('the set-up script', () => {
     expect(statSync(root.envFile).mode & 0o777).toBe(0o600);
   });
 
+  it('makes a cluster of a light stack, and one core of it again, whatever other layers there are', () => {
+    setUp(ADDRESS);
+    const layers = (): string => values()['COMPOSE_FILE'] ?? '';
+    const more = `${SUBDOMAIN}:compose/compose.runtime.yaml`;
+    root.writeEnv(root.readEnv().replace(/^COMPOSE_FILE=.*$/m, `COMPOSE_FILE=${more}`));
+    const { NATS_PASSWORD: none, ...before } = values();
+    expect(none).toBe('');
+    expect(setUp(['--light', '--cluster']).stdout).toContain('Set in .env: COMPOSE_FILE, NATS_PASSWORD');
+    expect(layers()).toBe(`${SUBDOMAIN}:compose/compose.cluster.yaml:compose/compose.runtime.yaml`);
+    const { NATS_PASSWORD: made = '' } = values();
+    expect(made).toMatch(/^\w{32}$/);
+    expect(values()).toMatchObject({ ...before, COMPOSE_FILE: layers() });
+    for (const again of [['--light', '--cluster'], ['--light']])
+      expect(setUp(again).stdout).toContain('nothing was changed');
+    expect(setUp(['--light', '--alone']).status).toBe(0);
+    expect(values()).toEqual({ ...before, NATS_PASSWORD: made });
+    expect(setUp(['--light', '--alone']).stdout).toContain('nothing was changed');
+  });
+
+  it('begins with a cluster', () => {
+    expect(setUp([...ADDRESS, '--cluster']).status).toBe(0);
+    expect(values()['COMPOSE_FILE']).toBe(`${SUBDOMAIN}:compose/compose.cluster.yaml`);
+    expect(values()['NATS_PASSWORD']).toMatch(/^\w{32}$/);
+  });
+
   it('writes through a link to where .env really is', () => {
     mkdirSync(join(root.path, 'kept'));
     writeFileSync(join(root.path, 'kept/env'), 'TZ=UTC\n');
@@ -181,6 +206,8 @@ describe('the set-up script', () => {
 
   it.each([
     { args: ['--light', '--frob'], status: 2, says: 'Unknown option: --frob.' },
+    { args: ['--light', '--cluster', '--alone'], status: 2, says: '--cluster and --alone contradict each other.' },
+    { args: ['--cluster'], status: 2, says: '--cluster is only for our own core.' },
     { args: ['--light', '--address'], status: 2, says: '--address needs a value.' },
     { args: ['--light', '--mode', 'both'], status: 2, says: 'Unknown mode: both.' },
     { args: ['--light'], status: 2, says: 'SERVER_ADDRESS is not set. Devices need it to reach this server.' },

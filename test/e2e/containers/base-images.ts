@@ -13,7 +13,7 @@ import { type ContainerEngine, must } from './engine.ts';
 const RELEASE = 'bookworm';
 
 /** Which stage of base/Dockerfile stands in for an image, by the end of its repository's name. */
-const STAGES = ['node', 'caddy', 'node-red', 'mediamtx', 'pebble'] as const;
+const STAGES = ['node', 'caddy', 'node-red', 'mediamtx', 'pebble', 'nats', 'haproxy'] as const;
 type Stage = (typeof STAGES)[number];
 
 const stageOf = (image: string): Stage | undefined =>
@@ -191,6 +191,8 @@ async function packageLayers(context: string): Promise<void> {
     ['busybox', RELEASE, ['busybox-static']],
     ['nginx', RELEASE, ['nginx', 'libnginx-mod-rtmp', 'libssl3']],
     ['pebble', RELEASE, ['pebble']],
+    ['nats', RELEASE, ['nats-server']],
+    ['haproxy', RELEASE, ['haproxy', 'liblua5.3-0', 'libopentracing-c-wrapper0', 'libopentracing1', 'libssl3']],
     ['caddy', 'trixie-backports', ['caddy']],
   ];
   await Promise.all(layers.map((layer) => unpackedLayer(context, ...layer)));

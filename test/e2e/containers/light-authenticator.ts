@@ -40,7 +40,8 @@ export interface LightAuthenticator extends AsyncDisposable {
   lookAgain(): Promise<void>;
 }
 
-export async function openAuthenticator(light: SharedLight): Promise<LightAuthenticator> {
+/** `streaming`: what answers at 8089. */
+export async function openAuthenticator(light: SharedLight, streaming = 'core'): Promise<LightAuthenticator> {
   const { engine, project, env } = light;
   const offset = await freeOffset();
   let addresses = new Map<string, string>();
@@ -51,7 +52,10 @@ export async function openAuthenticator(light: SharedLight): Promise<LightAuthen
   const relay = new WireRelay(engine);
   for (const { port, service, network, inside } of ENDPOINTS)
     await relay.open(port + offset, () => ({
-      host: addresses.get(`${service}@${network}`) ?? addresses.get(`identity@${network}`) ?? '',
+      host:
+        addresses.get(`${inside === 8089 ? streaming : service}@${network}`) ??
+        addresses.get(`identity@${network}`) ??
+        '',
       port: inside,
     }));
 

@@ -16,12 +16,19 @@ const BASES = [['base'], ['base', 'light']];
 const OVER = [[], ['dev'], ['runtime'], ['local.example'], ['test'], ['dev', 'runtime'], ['dev', 'runtime', 'test']];
 const SUBDOMAIN_ONLY = [['stream'], ['cloudtak', 'stream'], ['dev', 'runtime', 'stream', 'test']];
 
-const COMBINATIONS = BASES.flatMap((base) => [
+/** Of our own core alone. */
+const OVER_CLUSTER = [[], ['dev'], ['runtime', 'stream'], ['test', 'cluster.test']];
+
+const SINGLE = BASES.flatMap((base) => [
   ...[...OVER, ...SUBDOMAIN_ONLY].map((over) => [...base, ...over]),
   ...OVER.filter((over) => !over.includes('local.example')).map((over) => [...base, 'direct', ...over]),
   // A person may have put the layers in another order.
   [...base, 'runtime', 'dev', 'direct'],
 ]);
+const COMBINATIONS = [...SINGLE, ...OVER_CLUSTER.map((over) => ['base', 'light', 'cluster', ...over])];
+
+const nodesOf = (layers: readonly string[]): string[] =>
+  layers.includes('cluster') ? ['core', 'core-2', 'core-3'] : ['core'];
 
 /**
  * What the layers say whatever .env says: Caddy's address, and where things are inside the
@@ -29,7 +36,7 @@ const COMBINATIONS = BASES.flatMap((base) => [
  */
 const INSIDE = ['TRUSTED_PROXIES', 'CORE_DATA_DIR', 'LISTEN_ADDRESS', 'API_PORT', 'PORTAL_PORT', 'DATA_DIR', 'LOG_DIR'];
 /** Of other programs; the one that the web reaches has none of them. */
-const SECRETS_OF_OTHERS = /^(?:FLOWS_|VIDEO_|IDENTITY_(?!TOKEN|URL))/;
+const SECRETS_OF_OTHERS = /^(?:FLOWS_|VIDEO_|IDENTITY_(?!TOKEN|URL)|NATS_)/;
 
 /** They do their work and end; what depends on them waits for that. */
 const ONE_SHOT = ['configuration', 'identity-setup', 'release'];
@@ -70,7 +77,7 @@ function portsWanted(layers: readonly string[]): string[] {
     `0.0.0.0:${published(80)} caddy:80/tcp`,
     `0.0.0.0:${published(443)} caddy:443/tcp`,
     `${enrollmentAddress}:${published(8446)} caddy:8446/tcp`,
-    `0.0.0.0:${published(8089)} core:8089/tcp`,
+    `0.0.0.0:${published(8089)} ${layers.includes('cluster') ? 'streaming' : 'core'}:8089/tcp`,
     ...(layers.includes('dev') || isTest
       ? [
           `127.0.0.1:${published(3000)} management:3000/tcp`,
@@ -87,7 +94,7 @@ describe.skipIf(obstacle !== undefined)(
   () => {
     beforeAll(() => {
       root = new ComposeRoot();
-      const made = root.setUp(['--light', '--address', 'cot.example.org']);
+      const made = root.setUp(['--light', '--cluster', '--address', 'cot.example.org']);
       if (made.status !== 0) throw new Error(made.stderr);
     });
     afterAll(() => root.remove());
@@ -109,7 +116,9 @@ describe.skipIf(obstacle !== undefined)(
         expect(neighbours('flows')).toEqual(['caddy', 'core', 'core-database', 'video']);
         expect(neighbours('video')).toEqual(['caddy', 'flows', 'management']);
         const provider = layers.includes('light') ? ['identity'] : ['authentik-server', 'authentik-worker'];
-        expect(neighbours('core-database')).toEqual(['backup', 'core', 'flows', 'management']);
+        const nodes = nodesOf(layers);
+        expect(neighbours('core-database')).toEqual(['backup', ...nodes, 'flows', 'management']);
+        if (nodes.length > 1) expect(neighbours('nats')).toEqual(nodes);
         const authenticator = ['core-database', 'flows'].map((name) => networksOf(config.services[name] as Service));
         expect(authenticator[0]?.filter((each) => authenticator[1]?.includes(each))).toEqual(['flows-data']);
         expect(neighbours('app-database')).toEqual([...provider, 'backup', 'management'].toSorted());
@@ -129,8 +138,14 @@ describe.skipIf(obstacle !== undefined)(
         // Else a host with a dozen networks of other projects has one there already, and `up`
         // fails.
         expect(subnet?.subnet).not.toMatch(ENGINE_GIVES_OUT);
-        for (const name of layers.includes('light') ? ['management', 'core'] : ['management'])
-          expect(config.services[name]?.environment?.['TRUSTED_PROXIES']).toBe(address);
+        const trusts = (name: string): string | null | undefined =>
+          config.services[name]?.environment?.['TRUSTED_PROXIES'];
+        expect(trusts('management')).toBe(address);
+        if (!layers.includes('light')) return;
+        const balancer = config.services['streaming']?.networks?.['edge']?.ipv4_address;
+        const proxies = [address, ...(balancer === undefined ? [] : [balancer])].join(',');
+        expect(nodesOf(layers).map(trusts)).toEqual(nodesOf(layers).map(() => proxies));
+        if (layers.includes('cluster')) expect(balancer).toBe(address?.replace(/\.2$/, '.3'));
       });
 
       it("tells the core's database by which network the flow engine comes", () => {
@@ -194,7 +209,11 @@ describe.skipIf(obstacle !== undefined)(
           backup: '10001:10001',
           'app-database': '10002:10002',
           ...(light
-            ? { core: '10001:10001', identity: '10001:10001', 'core-database': '10002:10002' }
+            ? {
+                ...Object.fromEntries(nodesOf(layers).map((name) => [name, '10001:10001'])),
+                identity: '10001:10001',
+                'core-database': '10002:10002',
+              }
             : { 'identity-setup': '10001:10001' }),
           ...(layers.includes('runtime') ? { 'container-proxy': '0:0' } : {}),
         });
