@@ -89,6 +89,7 @@ export class ClusterNode {
   readonly #unread = new Set<string>();
   #reading: Promise<void> | undefined;
   #readingTable: Promise<void> | undefined;
+  #areInjectorsOld = false;
   #isClosed = false;
   /** Passwords that were wrong on any node count on each. */
   readonly #lockout = createLockout();
@@ -147,6 +148,7 @@ export class ClusterNode {
     this.mesh.start(joined.relay);
     this.#freshness.start(async () => {
       void this.readGroups();
+      if (this.#areInjectorsOld) void this.#readInjectors().catch(() => undefined);
       if (!this.mesh.peers.isWhole) void this.#readTable();
       await this.mesh.look();
     });
@@ -280,11 +282,12 @@ export class ClusterNode {
     const { people, revocations } = this.#parts;
     switch (change.changed) {
       case 'revocations':
-        // At once, and for good: the table may be unreachable for this node.
         revocations.learn(change.entries);
-        return revocations.reread();
+        // Rule `learnedIsEnough`: the table says nothing more, and may be unreachable for this node.
+        return revocations.reread().catch(() => undefined);
       case 'injectors':
-        return this.#readInjectors();
+        this.#areInjectorsOld = true;
+        return this.#readInjectors().catch(() => undefined);
       case 'groups':
         people.forget(change.usernames);
         return this.#regroup(change.usernames, change.clientUid);
@@ -318,7 +321,9 @@ export class ClusterNode {
   }
 
   async #readInjectors(): Promise<void> {
-    if (this.#joined !== undefined) this.#joined.injectors.replace(await this.#joined.readInjectors());
+    if (this.#joined === undefined) return;
+    this.#joined.injectors.replace(await this.#joined.readInjectors());
+    this.#areInjectorsOld = false;
   }
 
   async #reread(): Promise<void> {

@@ -60,7 +60,10 @@ export class Control {
     try {
       const change = changeSchema.parse(JSON.parse(message.toString('utf8')));
       const pending = reread(change)
-        .catch(failed)
+        .catch((error: unknown) => {
+          log.error('mesh.change_not_followed', { changed: change.changed, error: messageOf(error) });
+          failed();
+        })
         .finally(() => this.#pending.delete(pending));
       this.#pending.add(pending);
     } catch (error) {

@@ -65,7 +65,8 @@ interface Heard {
   parts: Parts;
   /** It may have said something that was missed: it is asked, and goes on after its answer. */
   isBehind: boolean;
-  requestedMs: number;
+  /** While no answer has come. */
+  requestedMs: number | undefined;
 }
 
 export class Mesh implements OtherNodes {
@@ -119,7 +120,7 @@ export class Mesh implements OtherNodes {
     bus.subscribe(subjects.control, this.#options.control);
     bus.subscribe(subjects.replay(node), (message) => this.#takeReplay(message));
     bus.onChange(() => {
-      for (const heard of this.#heard.values()) heard.isBehind = true;
+      for (const heard of this.#heard.values()) Object.assign(heard, { isBehind: true, requestedMs: undefined });
     });
     this.peers.start();
   }
@@ -128,9 +129,7 @@ export class Mesh implements OtherNodes {
   async look(): Promise<void> {
     await this.#options.bus.fence();
     this.peers.proven();
-    const atMs = this.#options.steadyMs();
-    for (const [node, heard] of this.#heard)
-      if (heard.isBehind && atMs - heard.requestedMs >= ASK_AGAIN_MS) this.#askForMissed(node, heard);
+    for (const [node, heard] of this.#heard) if (heard.isBehind) this.#askForMissed(node, heard);
   }
 
   /** Something that is no event. It reaches each node, also one that is cut off now. */
@@ -229,7 +228,7 @@ export class Mesh implements OtherNodes {
   #joined(node: string, run: string, wantsState: boolean): void {
     const heard = this.#heard.get(node);
     if (heard?.run !== run) {
-      this.#heard.set(node, { run, sequence: 0, parts: new Parts(), isBehind: false, requestedMs: 0 });
+      this.#heard.set(node, { run, sequence: 0, parts: new Parts(), isBehind: false, requestedMs: undefined });
       return this.#askFor([...this.#wanted], subjects.node(node));
     }
     if (wantsState) heard.isBehind = true;
@@ -238,7 +237,9 @@ export class Mesh implements OtherNodes {
   }
 
   #askForMissed(other: string, heard: Heard): void {
-    heard.requestedMs = this.#options.steadyMs();
+    const atMs = this.#options.steadyMs();
+    if (heard.requestedMs !== undefined && atMs - heard.requestedMs < ASK_AGAIN_MS) return;
+    heard.requestedMs = atMs;
     const question = { node: this.#options.node, places: [...this.#wanted], after: heard.sequence };
     this.#options.bus.publish(subjects.node(other), Buffer.from(JSON.stringify(question)));
   }
@@ -282,6 +283,7 @@ export class Mesh implements OtherNodes {
       const heard = this.#heard.get(node);
       if (heard?.isBehind !== true) return;
       heard.isBehind = false;
+      heard.requestedMs = undefined;
       heard.sequence = Math.max(heard.sequence, upTo);
       if (!isWhole) this.#options.missed();
       this.#askFor([...this.#wanted], subjects.node(node));

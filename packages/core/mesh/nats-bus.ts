@@ -35,6 +35,8 @@ export class NatsBus implements Bus {
   #connection: NatsConnection | undefined;
   #isUp = false;
   #isClosed = false;
+  /** That it is unreachable; until it is up again. */
+  #wasReported = false;
 
   /** Returns at once, and connects as soon as the server answers. */
   constructor(options: NatsOptions) {
@@ -97,7 +99,8 @@ export class NatsBus implements Bus {
       try {
         await this.#connect();
       } catch (error) {
-        this.#options.log.warn('mesh.unreachable', { error: messageOf(error) });
+        if (!this.#wasReported) this.#options.log.warn('mesh.unreachable', { error: messageOf(error) });
+        this.#wasReported = true;
       }
       this.#turn(false);
       if (!this.#isClosed) await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
@@ -136,6 +139,7 @@ export class NatsBus implements Bus {
   #turn(isUp: boolean): void {
     if (this.#isUp === isUp) return;
     this.#isUp = isUp;
+    this.#wasReported &&= !isUp;
     this.#options.log[isUp ? 'info' : 'warn'](isUp ? 'mesh.connected' : 'mesh.disconnected', {
       url: this.#options.url,
     });

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { ClusterNode, type ClusterParts } from '../cluster.ts';
 import type { CertificateRecord, Retention } from '../model/parts.ts';
+import type { StreamArrival } from '../model/stream.ts';
 import { cot, cotWorld, settled } from './fake-cot-stream.ts';
 import { MemoryHub } from './memory-bus.ts';
 
@@ -65,9 +66,19 @@ function clusterNode(
     injectors,
     repeater: stream.repeater,
     retention: { reload: (file) => void reloaded.push(file) },
-    readInjectors: async () => [],
+    readInjectors: async () => {
+      if (!database.isUp) throw new Error('the database is unavailable');
+      return [];
+    },
   });
-  return Object.assign(world, { node, bus, database, learned, reloaded, revocations });
+  const admits = async (): Promise<boolean> => {
+    let isAdmitted = false;
+    const socket = { destroyed: false, destroy: () => undefined };
+    node.admitting(() => void (isAdmitted = true))({ socket } as unknown as StreamArrival);
+    await settled();
+    return isAdmitted;
+  };
+  return Object.assign(world, { node, bus, database, learned, reloaded, revocations, admits });
 }
 
 describe('a node of a cluster', () => {
@@ -79,6 +90,25 @@ describe('a node of a cluster', () => {
     await a.node.revoking(a.revocations).revoke({} as CertificateRecord);
     await settled();
     expect(b.learned).toEqual(['aa']);
+    expect(await b.admits()).toBe(true);
+    a.node.injecting({ replace: () => undefined }).replace([]);
+    await settled();
+    expect(await b.admits()).toBe(true);
+  });
+
+  it('admits nobody while it reaches neither the others nor the database', async () => {
+    const {
+      nodes: [, b],
+    } = await cluster();
+    b.bus.turn(false);
+    expect(await b.admits()).toBe(true);
+    b.database.isUp = false;
+    expect(await b.admits()).toBe(false);
+    b.bus.turn(true);
+    await settled();
+    expect(await b.admits()).toBe(false);
+    b.database.isUp = true;
+    expect(await b.admits()).toBe(true);
   });
 
   it('tells later what it has revoked while it was cut off', async () => {
