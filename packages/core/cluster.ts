@@ -283,7 +283,7 @@ export class ClusterNode {
     switch (change.changed) {
       case 'revocations':
         revocations.learn(change.entries);
-        // Rule `learnedIsEnough`: the table says nothing more, and may be unreachable for this node.
+        // Rule `learnedIsEnough`: the table says no more, and may be unreachable here.
         return revocations.reread().catch(() => undefined);
       case 'injectors':
         this.#areInjectorsOld = true;

@@ -1,115 +1,60 @@
 // Several core nodes over a real message server, with real devices on each of them: who hears whom,
 // who is put off, and what a failure of any part changes.
 
-import { execFileSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type CoT from '@tak-ps/node-cot';
-import { keptDatabase } from '@holdfast/kit/kept-database';
-import { Secret } from '@holdfast/kit/secret';
-import { httpIdentity } from '../../../shared/identity/authentik/http.ts';
-import { exclusiveByDatabase } from '../../../shared/identity/exclusive.ts';
-import type { Identity } from '../../../shared/identity/port.ts';
-import { apiDevice, asDevice, coreOf, type CorePlace, type Device, enroll, workDirectory } from './core-client.ts';
+import { faults } from './cluster-faults.ts';
+import {
+  type ClusterWorld,
+  clusterWorld,
+  count,
+  enrolled,
+  hasNats,
+  isBack,
+  isUid,
+  marker,
+  open as openOn,
+  type Person,
+  untilHeard,
+} from './cluster-world.ts';
+import { apiDevice, asDevice, type Device } from './core-client.ts';
 import { asAdministrator } from './devices-api.ts';
-import { eventually, newStack, query, secretsOf, type TestStack } from './embedded.ts';
+import { eventually, newStack, query, type TestStack } from './embedded.ts';
 import { stands } from './running-stack.ts';
-import { position, type StreamDevice, streamDevice } from './stream-device.ts';
+import { type StreamDevice, streamDevice } from './stream-device.ts';
 
-const hasServer = has('nats-server');
 let stack: TestStack;
-let nodes: [CorePlace, CorePlace, CorePlace];
+let world: ClusterWorld;
+let nodes: ClusterWorld['nodes'];
 let work: string;
-let identity: Identity;
 
-function has(program: string): boolean {
-  try {
-    execFileSync('sh', ['-c', `PATH=$PATH:/usr/sbin command -v ${program}`]);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** A person of these groups with a certificate from the first node. */
-async function enrolled(username: string, ...groups: string[]): Promise<Device & { accountId: number }> {
-  const { id: accountId } = await identity.accounts.create({ username, name: username });
-  for (const name of groups) {
-    const group = (await identity.groups.named(`core_${name}`)) ?? (await identity.groups.create(`core_${name}`));
-    await identity.groups.addMember(group.id, accountId);
-  }
-  const description = 'for its first certificate';
-  const app = { identifier: `enroll-${username}`, accountId, description, expiresAt: null };
-  const { key } = await identity.appPasswords.create(app);
-  return { ...(await enroll(nodes[0], work, username, key)), accountId };
-}
-
-/** Connected to that node, let in, with a report of its own. */
-async function open(who: Device, callsign: string, node: 0 | 1 | 2): Promise<StreamDevice> {
-  const device = await streamDevice(nodes[node], who, callsign);
-  await device.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
-  device.report();
-  return device;
-}
-
-const marker = (uid: string): CoT => {
-  const event = position(uid, uid, 1);
-  event.raw.event._attributes.type = 'b-m-p-s-m';
-  return event;
-};
-const isUid =
-  (uid: string) =>
-  (event: CoT): boolean =>
-    event.uid() === uid;
-const count = (device: StreamDevice, uid: string): number => device.heard.filter(isUid(uid)).length;
-
-/** Says things until the other one hears one: how long a failure was felt. */
-async function untilHeard(from: StreamDevice, to: StreamDevice, name: string): Promise<void> {
-  let n = 0;
-  const hasHeard = (): boolean => {
-    from.send(marker(`${name}-${n++}`));
-    return to.heard.some((event) => event.uid().startsWith(`${name}-`));
-  };
-  await eventually(`${name} is heard`, hasHeard, 20_000);
-}
-
+const open = (who: Device, callsign: string, node: 0 | 1 | 2): Promise<StreamDevice> =>
+  openOn(nodes[node], who, callsign);
 const signal = (role: string, name: NodeJS.Signals): boolean => process.kill(stack.pid(role), name);
 
-async function isBack(role: string, before: number): Promise<void> {
-  await eventually(`${role} is back`, () => stack.pid(role) !== before && stack.pid(role) !== 0, 30_000);
-}
-
-describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, () => {
+describe.skipIf(!hasNats() || stands)('three core nodes', { timeout: 120_000 }, () => {
   let ada: StreamDevice;
   let bob: StreamDevice;
   let cy: StreamDevice;
-  let people: Record<'ada' | 'bob' | 'cy' | 'dan' | 'eve', Device & { accountId: number }>;
+  let people: Record<'ada' | 'bob' | 'cy' | 'dan' | 'eve', Person>;
 
   beforeAll(async () => {
     stack = await newStack();
     expect(await stack.start(['--cluster', '3'])).toMatchObject({ code: 0 });
-    const places = stack.file().core.nodes?.map((node) => ({ ...coreOf(stack), ...node })) ?? [];
-    nodes = places as typeof nodes;
-    work = workDirectory(stack);
-    const state = new Secret(stack.file().state_database);
-    const lock = { name: 'test', called: 'our database', variable: 'its URL' };
-    identity = httpIdentity({
-      url: `http://127.0.0.1:${9000 + stack.offset}`,
-      token: new Secret(secretsOf(stack)['IDENTITY_TOKEN'] ?? ''),
-      fetch,
-      exclusive: exclusiveByDatabase(keptDatabase(state, lock)),
-    });
+    world = clusterWorld(stack);
+    ({ nodes, work } = world);
     people = {
-      ada: await enrolled('ada', 'Blue', 'Green'),
-      bob: await enrolled('bob', 'Blue', 'Green'),
-      cy: await enrolled('cy', 'Red'),
-      dan: await enrolled('dan', 'Blue'),
-      eve: await enrolled('eve', 'Blue'),
+      ada: await enrolled(world, 'ada', 'Blue', 'Green'),
+      bob: await enrolled(world, 'bob', 'Blue', 'Green'),
+      cy: await enrolled(world, 'cy', 'Red'),
+      dan: await enrolled(world, 'dan', 'Blue'),
+      eve: await enrolled(world, 'eve', 'Blue'),
     };
     ada = await open(people.ada, 'ADA', 0);
     bob = await open(people.bob, 'BOB', 1);
     cy = await open(people.cy, 'CY', 2);
-  }, 180_000);
+  }, 300_000);
 
   it('are listed in stack.json, the first one as the core', () => {
     const { core, pids } = stack.file();
@@ -199,12 +144,12 @@ describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, 
       await eventually('Eve is refused', () => !again.isOpen, 2_000);
       expect(again.heard).toEqual([]);
     }
-    const blue = await identity.groups.named('core_Blue');
-    await identity.groups.addMember(blue?.id ?? '', people.cy.accountId);
+    const blue = await world.identity.groups.named('core_Blue');
+    await world.identity.groups.addMember(blue?.id ?? '', people.cy.accountId);
     expect((await asDevice(nodes[0], admin, '/Marti/api/groups/update/cy')).status).toBe(200);
     await cy.hears('that its groups have changed', (event) => event.type() === 't-x-g-c', 1_000);
     await cy.hears('where Ada is', (event) => event.uid() === ada.uid);
-    await identity.groups.removeMember(blue?.id ?? '', people.cy.accountId);
+    await world.identity.groups.removeMember(blue?.id ?? '', people.cy.accountId);
     expect((await asDevice(nodes[0], admin, '/Marti/api/groups/update/cy')).status).toBe(200);
   });
 
@@ -215,7 +160,7 @@ describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, 
       ada.send(marker(`cut-${n}`));
       await ada.isUpToDate();
     }
-    await isBack('nats', before);
+    await isBack(stack, 'nats', before);
     await bob.hears('the last marker', isUid('cut-49'), 20_000);
     expect(Array.from({ length: 50 }, (_, n) => count(bob, `cut-${n}`))).toEqual(Array.from({ length: 50 }, () => 1));
     const rows = `SELECT count(DISTINCT uid)::int AS n FROM cot_router WHERE uid LIKE 'cut-%'`;
@@ -233,12 +178,16 @@ describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, 
     await eventually('Bob is disconnected', () => !bob.isOpen, 5_000);
     ada.send(marker('meanwhile'));
     await dan.hears("Ada's marker", isUid('meanwhile'));
-    await isBack('core-2', before);
+    await isBack(stack, 'core-2', before);
     const hasGone = ({ raw }: CoT): boolean => JSON.stringify(raw.event.detail?.link ?? {}).includes(bob.uid);
     await dan.hears('that Bob has gone', (event) => event.type() === 't-x-d-d' && hasGone(event), 20_000);
     await eventually('Bob is back', async () => (bob = await streamDevice(nodes[1], people.bob, 'BOB')).isOpen, 20_000);
     bob.report();
-    await untilHeard(ada, bob, 'after-kill');
+    await untilHeard(
+      () => ada,
+      () => bob,
+      'after-kill',
+    );
     await cy.isUpToDate();
     expect(cy.heard.filter(({ raw }) => raw.event._attributes.uid.startsWith('after-kill'))).toEqual([]);
     dan.leave();
@@ -258,6 +207,16 @@ describe.skipIf(!hasServer || stands)('three core nodes', { timeout: 120_000 }, 
     await eventually('Dan is disconnected', () => !dan.isOpen, 2_000);
     await eventually('Dan is refused', () => !again.isOpen, 2_000);
     expect(again.heard).toEqual([]);
-    await untilHeard(bob, ada, 'after-sleep');
+    await untilHeard(
+      () => bob,
+      () => ada,
+      'after-sleep',
+    );
   });
+
+  describe('with a fault', () =>
+    faults(
+      () => world,
+      () => [ada, bob, cy],
+    ));
 });
