@@ -50,8 +50,11 @@ export class Lockouts {
   #readMs = -Infinity;
   #pausedUntilMs = -Infinity;
   #reading: Promise<void> | undefined;
-  /** Addresses that changed here while the table was read: what was read of them is older. */
-  readonly #changedHere = new Set<string>();
+  /**
+   * Addresses that changed here while the table is read: what is read of them is older. Undefined
+   * while it is not read.
+   */
+  #changedHere: Set<string> | undefined;
 
   constructor({ table, steadyMs }: LockoutsOptions) {
     this.#table = table;
@@ -80,7 +83,7 @@ export class Lockouts {
   async current(): Promise<void> {
     const now = this.#steadyMs();
     if (this.#table === undefined || now < this.#pausedUntilMs) return;
-    if (now - this.#requestedMs > BELIEVED_MS) {
+    if (this.#changedHere === undefined && now - this.#requestedMs > BELIEVED_MS) {
       this.#requestedMs = now;
       this.#reading = this.#read(this.#table, now);
     }
@@ -88,12 +91,14 @@ export class Lockouts {
   }
 
   async #read(table: FailureTable, now: number): Promise<void> {
-    this.#changedHere.clear();
+    const changedHere = new Set<string>();
+    this.#changedHere = changedHere;
     const gapMs = now - this.#readMs;
     const rows = await this.#answered(table.changed(gapMs > OVERLAP_MS / 2 ? undefined : OVERLAP_MS));
+    this.#changedHere = undefined;
     if (rows === undefined) return;
     this.#readMs = now;
-    for (const row of rows) if (!this.#changedHere.has(row.address)) this.#adopt(row);
+    for (const row of rows) if (!changedHere.has(row.address)) this.#adopt(row);
   }
 
   #adopt({ address, failedMsAgo, lockedForMs }: SharedFailures): void {
@@ -107,11 +112,11 @@ export class Lockouts {
    * must not be answered. Never rejects.
    */
   async failed(address: string): Promise<boolean> {
-    this.#changedHere.add(address);
+    this.#changedHere?.add(address);
     this.#lockout.failed(address, this.#steadyMs());
     if (this.#table === undefined || this.#steadyMs() < this.#pausedUntilMs) return true;
     const shared = await this.#answered(this.#table.failed(address));
-    this.#changedHere.add(address);
+    this.#changedHere?.add(address);
     if (shared !== undefined) this.#adopt(shared);
     return shared?.counted ?? true;
   }
@@ -119,7 +124,7 @@ export class Lockouts {
   /** False if nothing was known of the address. */
   async release(address: string): Promise<boolean> {
     const shared = (await this.#table?.release(address)) ?? false;
-    this.#changedHere.add(address);
+    this.#changedHere?.add(address);
     return this.#lockout.release(address) || shared;
   }
 
