@@ -28,6 +28,7 @@ const WATCH_EVERY_MS = 200;
 const SEND_EVERY_MS = 5;
 /** For what the server sends by itself after connect. */
 const CALM_MS = 500;
+const WARM_MS = 2_000;
 
 const order = JSON.parse(process.argv[2] ?? '{}') as CotOrder;
 const pids = [order.pid, ...(order.others ?? []).map(({ pid }) => pid)];
@@ -172,7 +173,8 @@ async function stuck(value: () => number): Promise<void> {
   for (let last = -1; last !== value(); await pause(SETTLED_WITHIN_MS)) last = value();
 }
 
-async function steady({ perSecond, forMs, stallAfterMs, padding = 0 }: Steady): Promise<CotResult> {
+async function steady({ perSecond, forMs, stallAfterMs, padding = 0, isWarm = false }: Steady): Promise<CotResult> {
+  if (isWarm) await warmUp();
   const times: number[] = [];
   const stalled: number[] = [];
   let stalledSinceUs = Infinity;
@@ -219,6 +221,18 @@ async function steady({ perSecond, forMs, stallAfterMs, padding = 0 }: Steady): 
     latency: latencyOf(times),
     ...(idle === undefined ? {} : { stalled: latencyOf(stalled) }),
   };
+}
+
+/** What comes back is dropped. */
+async function warmUp(): Promise<void> {
+  const drop = (): void => undefined;
+  for (const socket of sockets) socket.on('data', drop);
+  for (let n = 0; n < order.publishing; n++) {
+    sockets[n]?.write(preparedEvent(n).event);
+    await pause(SEND_EVERY_MS);
+  }
+  await pause(WARM_MS);
+  for (const socket of sockets) socket.off('data', drop);
 }
 
 function nowUs(): number {

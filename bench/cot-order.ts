@@ -51,6 +51,8 @@ export interface Steady {
   stallAfterMs?: number;
   /** Bytes of text added to each event. */
   padding?: number;
+  /** Each publisher sends one event before anything is measured: the server knows it then. */
+  isWarm?: boolean;
 }
 
 export interface CotResult {
