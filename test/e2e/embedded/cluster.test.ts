@@ -18,7 +18,7 @@ import {
   type Person,
   untilHeard,
 } from './cluster-world.ts';
-import { apiDevice, asDevice, type Device } from './core-client.ts';
+import { apiDevice, asDevice, type CorePlace, curl, type Device } from './core-client.ts';
 import { asAdministrator } from './devices-api.ts';
 import { eventually, newStack, query, type TestStack } from './embedded.ts';
 import { stands } from './running-stack.ts';
@@ -130,6 +130,25 @@ describe.skipIf(!hasNats() || stands)('three core nodes', { timeout: 120_000 }, 
     expect(core.nodes.map(({ node, streaming }) => [node, streaming])).toEqual(expected);
     const { data: probe } = await measured('probe');
     expect(probe.nodes.map(({ node, ok }) => [node, ok])).toEqual(expected.map(([node]) => [node, true]));
+  });
+
+  it("take each other's tokens, and count wrong passwords together", async () => {
+    const { username, password } = stack.file().webadmin;
+    const from = (node: number, address: string, path: string, ...args: string[]) =>
+      curl(nodes[node] as CorePlace, ['--interface', address, ...args, `${nodes[node]?.enrollment}${path}`]);
+    const form = { grant_type: 'password', username, password };
+    const body = new URLSearchParams(form).toString();
+    const { access_token: token } = JSON.parse((await from(0, '127.0.0.8', '/oauth/token', '-d', body)).body) as {
+      access_token: string;
+    };
+    const config = '/Marti/api/tls/config';
+    const bearer = `Authorization: Bearer ${token}`;
+    for (const node of [0, 1, 2]) expect((await from(node, '127.0.0.8', config, '-H', bearer)).status).toBe(200);
+    for (let n = 0; n < 10; n++)
+      expect((await from(n % 3, '127.0.0.9', config, '-u', `${username}:wrong-${n}`)).status).toBe(401);
+    const isLocked = async (node: number): Promise<boolean> =>
+      (await from(node, '127.0.0.9', config, '-u', `${username}:${password}`)).status === 429;
+    for (const node of [0, 1, 2]) await eventually('the address is locked out', () => isLocked(node), 2_000);
   });
 
   it('end a revoked certificate and follow a change of groups on every node within a second', async () => {
