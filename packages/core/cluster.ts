@@ -20,6 +20,8 @@ import { subjects } from './mesh/subjects.ts';
 import type { Announcement } from './mesh/nodes.ts';
 import type { CoreFetch, Retention, Revocations } from './model/parts.ts';
 import type { PresenceLog, StreamArrival, StreamDevice } from './model/stream.ts';
+import { CoreFault } from './http/answers.ts';
+import type { RetentionRuns } from './retention/retention-service.ts';
 import type { KeptRevocations } from './revocations.ts';
 import { framings, stamps } from './stream/framings.ts';
 import type { Injectors } from './stream/injectors.ts';
@@ -265,6 +267,13 @@ export class ClusterNode {
         this.#control.tell({ changed: 'injectors' });
       },
     };
+  }
+
+  /** Two nodes would take each other's run for one that nobody goes on with. */
+  running(runs: RetentionRuns): RetentionRuns {
+    if (this.#parts.index === 0) return runs;
+    const text = 'Retention runs on the first node of the cluster. Start the run there.';
+    return { begin: () => Promise.reject(new CoreFault('conflict', text)), runs: () => runs.runs() };
   }
 
   /** Those that could not be read; to be called often. The first one shows whether it works now. */

@@ -269,7 +269,7 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     ...(cluster && { cluster }),
     archiveCounts: () => archive.counts(),
     retention: cluster?.retaining(retention) ?? retention,
-    retentionRuns,
+    retentionRuns: cluster?.running(retentionRuns) ?? retentionRuns,
     missions,
     history: history(runEvents),
     profiles: profileStore(run),

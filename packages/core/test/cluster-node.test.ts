@@ -3,6 +3,7 @@ import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { ClusterNode, type ClusterParts } from '../cluster.ts';
 import type { CertificateRecord, Retention } from '../model/parts.ts';
 import type { StreamArrival } from '../model/stream.ts';
+import type { RetentionRuns } from '../retention/retention-service.ts';
 import { cot, cotWorld, settled } from './fake-cot-stream.ts';
 import { MemoryHub } from './memory-bus.ts';
 
@@ -143,7 +144,7 @@ describe('a node of a cluster', () => {
     expect(lists()).toEqual([0, 0]);
   });
 
-  it('counts wrong passwords of all nodes, and plans retention anew after a change on another one', async () => {
+  it('counts wrong passwords of all nodes, and leaves retention to the first one, which plans anew', async () => {
     const {
       nodes: [a, b],
     } = await cluster();
@@ -155,6 +156,12 @@ describe('a node of a cluster', () => {
     const locked = [a, b].map(({ node }) => node.lockout.check('192.0.2.7', now).lockedUntilMs !== undefined);
     expect(locked).toEqual([true, true]);
     expect(b.node.lockout.check('192.0.2.8', now)).toEqual({});
+
+    const order = { id: 'r1', limits: {}, maxRows: null };
+    const runs = { begin: async () => ({ id: 'r1' }), runs: async () => [] } as unknown as RetentionRuns;
+    expect(await a.node.running(runs).begin(order)).toEqual({ id: 'r1' });
+    await expect(b.node.running(runs).begin(order)).rejects.toThrow('the first node of the cluster');
+    expect(await b.node.running(runs).runs()).toEqual([]);
 
     const retention = { changeSchedule: () => true } as unknown as Retention;
     a.node.retaining(retention).changeSchedule('-');
