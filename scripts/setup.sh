@@ -234,9 +234,17 @@ choose_retention_unit() {
 choose_secrets() {
   local name
   for name in "${SECRETS[@]}"; do want_secret "$name"; done
-  ! has_cluster || want_secret NATS_PASSWORD
-  [ "$light" = no ] || return 0
-  for name in "${SECRETS_OF_PRODUCTION[@]}"; do want_secret "$name"; done
+  if [ "$light" = no ]; then
+    for name in "${SECRETS_OF_PRODUCTION[@]}"; do want_secret "$name"; done
+  fi
+  ! has_cluster || choose_for_cluster
+}
+
+choose_for_cluster() {
+  want_secret NATS_PASSWORD
+  # compose.runtime.yaml tells it only the first management process.
+  [[ :$layers: != */compose.runtime.yaml:* ]] || [ -n "${values[CONTAINER_RUNTIME_URL]:-}" ] ||
+    want CONTAINER_RUNTIME_URL http://container-proxy:2375
 }
 
 # --- The release

@@ -112,7 +112,8 @@ describe('the set-up script', () => {
     root.writeEnv(root.readEnv().replace(/^COMPOSE_FILE=.*$/m, `COMPOSE_FILE=${more}`));
     const { NATS_PASSWORD: none, ...before } = values();
     expect(none).toBe('');
-    expect(setUp(['--light', '--cluster']).stdout).toContain('Set in .env: COMPOSE_FILE, NATS_PASSWORD');
+    const added = 'Set in .env: COMPOSE_FILE, NATS_PASSWORD, CONTAINER_RUNTIME_URL';
+    expect(setUp(['--light', '--cluster']).stdout).toContain(added);
     expect(layers()).toBe(`${SUBDOMAIN}:compose/compose.cluster.yaml:compose/compose.runtime.yaml`);
     const { NATS_PASSWORD: made = '' } = values();
     expect(made).toMatch(/^\w{32}$/);
@@ -120,7 +121,8 @@ describe('the set-up script', () => {
     for (const again of [['--light', '--cluster'], ['--light']])
       expect(setUp(again).stdout).toContain('nothing was changed');
     expect(setUp(['--light', '--alone']).status).toBe(0);
-    expect(values()).toEqual({ ...before, NATS_PASSWORD: made });
+    const CONTAINER_RUNTIME_URL = 'http://container-proxy:2375';
+    expect(values()).toEqual({ ...before, NATS_PASSWORD: made, CONTAINER_RUNTIME_URL });
     expect(setUp(['--light', '--alone']).stdout).toContain('nothing was changed');
   });
 
@@ -128,6 +130,7 @@ describe('the set-up script', () => {
     expect(setUp([...ADDRESS, '--cluster']).status).toBe(0);
     expect(values()['COMPOSE_FILE']).toBe(`${SUBDOMAIN}:compose/compose.cluster.yaml`);
     expect(values()['NATS_PASSWORD']).toMatch(/^\w{32}$/);
+    expect(values()['CONTAINER_RUNTIME_URL']).toBeUndefined();
   });
 
   it('writes through a link to where .env really is', () => {

@@ -206,7 +206,9 @@ const PLANS: Record<Role, (start: RoleContext) => ContainerPlan> = {
     // In subdomain mode the proxy has its own certificates, so it doesn't get our key.
     const withKey = settings.DEPLOY_MODE === 'direct';
     const proxy = { core: settings.CORE_DATA_DIR ?? MOUNTS.core, directory: places.proxyDirectory, withKey };
-    return { ...planned('management', { [HANDOVER_VARIABLE]: JSON.stringify(handover) }), proxy };
+    const plan = planned('management', { [HANDOVER_VARIABLE]: JSON.stringify(handover) });
+    // Of several processes the first one supplies the others' programs: two would write each file.
+    return (settings.MANAGEMENT_REPLICA ?? 1) === 1 ? { ...plan, proxy } : plan;
   },
 
   core({ places, problems, given, layers }) {

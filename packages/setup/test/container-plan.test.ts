@@ -211,6 +211,16 @@ describe('the core in a container', () => {
   });
 });
 
+it('leaves the certificates of the proxy and the flow engine to the first management process', () => {
+  const proxyOf = (environment: Record<string, string>): unknown => {
+    const plan = planOf('management', { ...LIGHT, ...environment });
+    return plan.role === 'database' ? undefined : plan.proxy;
+  };
+  expect(proxyOf({ MANAGEMENT_REPLICA: '2' })).toBeUndefined();
+  expect(proxyOf({ MANAGEMENT_REPLICA: '1' })).toEqual(proxyOf({}));
+  expect(proxyOf({})).toMatchObject({ directory: '/var/lib/holdfast/proxy' });
+});
+
 describe('a core node of several', () => {
   const NODE = { ...LIGHT, CORE_NODE: '2', NATS_URL: 'tls://nats:4222', NATS_PASSWORD: 'nats-password-1' };
   const handoverOf = (environment: Record<string, string>) =>

@@ -6,14 +6,19 @@ import { join } from 'node:path';
 import type { CorePlace, Device } from '../embedded/core-client.ts';
 import { eventually } from '../embedded/embedded.ts';
 import { position, type StreamDevice } from '../embedded/stream-device.ts';
+import { hostsOf } from './acme.ts';
 import type { ComposeStack } from './compose-stack.ts';
 import { letIn } from './light-world.ts';
 
 /** Beside the services of the light stack. */
-export const CLUSTER_SERVICES = ['core-2', 'core-3', 'nats', 'streaming'] as const;
+export const CLUSTER_SERVICES = ['core-2', 'core-3', 'nats', 'streaming', 'management-2'] as const;
 
-/** Stands after the layer of the tests. */
-const TEST_LAYER = 'compose/compose.cluster.test.yaml';
+/** They stand after the layer of the tests. To the second one too every name is Caddy (acme.ts). */
+const TEST_LAYERS = ['compose/compose.cluster.test.yaml', 'compose/compose.cluster.names.yaml'];
+const NAMES = (hosts: readonly string[]): string =>
+  `services: { management-2: { extra_hosts: [${hosts.join(', ')}] } }\n`;
+/** In the network `edge` of the tests. */
+const CADDY = '172.16.65.2';
 const RECONNECT_AFTER_MS = 200;
 const REPORT_EVERY_MS = 100;
 
@@ -25,13 +30,15 @@ function setLayers(stack: ComposeStack, change: (layers: string[]) => string[]):
 
 export async function toCluster(stack: ComposeStack): Promise<void> {
   await stack.script('setup.sh', '--light', '--cluster');
-  setLayers(stack, (layers) => [...layers, TEST_LAYER]);
+  const hosts = hostsOf(stack.env['SERVER_ADDRESS'] ?? '').map((host) => `'${host}:${CADDY}'`);
+  writeFileSync(join(stack.root, TEST_LAYERS[1] ?? ''), NAMES(hosts));
+  setLayers(stack, (layers) => [...layers, ...TEST_LAYERS]);
   await stack.up();
 }
 
 export async function toOneCore(stack: ComposeStack): Promise<void> {
   await stack.compose('down', '--timeout', '30');
-  setLayers(stack, (layers) => layers.filter((layer) => layer !== TEST_LAYER));
+  setLayers(stack, (layers) => layers.filter((layer) => !TEST_LAYERS.includes(layer)));
   await stack.script('setup.sh', '--light', '--alone');
   await stack.up();
   await stack.engine.docker(['volume', 'rm', `${await stack.projectName()}_nats-certificate`]);

@@ -13,7 +13,7 @@ import { becomesHealthy } from './light-services.ts';
 import { corePlace, enrollThroughCaddy, type LightWorld, makeWorld, newEnrollment, newUser } from './light-world.ts';
 import { obstacle } from './shared-engine.ts';
 import { sharedLight, type SharedLight } from './shared-light.ts';
-import { administer } from './through-caddy.ts';
+import { administer, throughCaddy } from './through-caddy.ts';
 
 interface Results {
   testResults: {
@@ -107,6 +107,7 @@ describe.skipIf(obstacle !== '')('the light stack with three core nodes', () => 
       const [ada, bob] = phones as [Phone, Phone];
       const before = phones.map(({ lost }) => lost);
       await light.killTogether([victim]);
+      expect((await throughCaddy(light, '/api/ping')).status).toBe(200);
       await eventually(`${victim} is healthy`, async () => (await light.health(victim)) === 'healthy', HEALS_WITHIN_MS);
       await Promise.all([ada.isHeardBy(bob, 60_000), bob.isHeardBy(ada, 60_000)]);
       expect(phones.map(({ lost }, index) => lost - (before[index] ?? 0) <= most)).toEqual([true, true]);

@@ -45,6 +45,20 @@ describe.skipIf(obstacle !== undefined)('a cluster in containers', () => {
     expect(nodes.map(({ rest }) => rest)).toEqual(NODES.map(() => nodes[0]?.rest));
   });
 
+  it('gives both management processes the same but for the number, and the first one the work for others', () => {
+    const [first, second] = ['management', 'management-2'].map((name) => serviceOf(name)) as [Service, Service];
+    expect(second.environment).toEqual({ ...first.environment, MANAGEMENT_REPLICA: '2' });
+    const targets = ({ volumes = [] }: Service): string[] => volumes.map(({ target }) => target);
+    expect(targets(first).filter((target) => !targets(second).includes(target))).toEqual(['/var/lib/holdfast/proxy']);
+    const flows = second.volumes?.find(({ source }) => source === 'flows-certificate');
+    expect(flows?.read_only).toBe(true);
+    expect(serviceOf('caddy').environment).toMatchObject({
+      MANAGEMENT: 'management:8080 management-2:8080',
+      PORTAL: 'management:3000 management-2:3000',
+      REPLICAS: 'several',
+    });
+  });
+
   it('lets the first node alone write the certificate of NATS, and NATS alone read it', () => {
     const holders = Object.entries(config.services).flatMap(([name, { volumes = [] }]) =>
       volumes

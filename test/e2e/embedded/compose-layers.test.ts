@@ -29,6 +29,8 @@ const COMBINATIONS = [...SINGLE, ...OVER_CLUSTER.map((over) => ['base', 'light',
 
 const nodesOf = (layers: readonly string[]): string[] =>
   layers.includes('cluster') ? ['core', 'core-2', 'core-3'] : ['core'];
+const managements = (layers: readonly string[]): string[] =>
+  layers.includes('cluster') ? ['management', 'management-2'] : ['management'];
 
 /**
  * What the layers say whatever .env says: Caddy's address, and where things are inside the
@@ -46,7 +48,7 @@ const OURS = /^localhost\/holdfast:/;
  * otherwise.
  */
 /** Management shows them, and a backup holds them. */
-const WITH_ALL_SETTINGS = ['management', 'backup'];
+const WITH_ALL_SETTINGS = ['management', 'management-2', 'backup'];
 const ENGINE_GIVES_OUT = /^(?:172\.(?:1[7-9]|2\d|3[01])|192\.168)\./;
 
 let root: ComposeRoot;
@@ -114,14 +116,14 @@ describe.skipIf(obstacle !== undefined)(
             .toSorted();
         };
         expect(neighbours('flows')).toEqual(['caddy', 'core', 'core-database', 'video']);
-        expect(neighbours('video')).toEqual(['caddy', 'flows', 'management']);
+        expect(neighbours('video')).toEqual(['caddy', 'flows', ...managements(layers)]);
         const provider = layers.includes('light') ? ['identity'] : ['authentik-server', 'authentik-worker'];
         const nodes = nodesOf(layers);
-        expect(neighbours('core-database')).toEqual(['backup', ...nodes, 'flows', 'management']);
+        expect(neighbours('core-database')).toEqual(['backup', ...nodes, 'flows', ...managements(layers)]);
         if (nodes.length > 1) expect(neighbours('nats')).toEqual(nodes);
         const authenticator = ['core-database', 'flows'].map((name) => networksOf(config.services[name] as Service));
         expect(authenticator[0]?.filter((each) => authenticator[1]?.includes(each))).toEqual(['flows-data']);
-        expect(neighbours('app-database')).toEqual([...provider, 'backup', 'management'].toSorted());
+        expect(neighbours('app-database')).toEqual([...provider, 'backup', ...managements(layers)].toSorted());
         for (const name of ['core-database', 'app-database', 'video', ...provider])
           expect(
             networksOf(config.services[name] as Service).filter((each) => config.networks[each]?.internal !== true),
@@ -140,7 +142,7 @@ describe.skipIf(obstacle !== undefined)(
         expect(subnet?.subnet).not.toMatch(ENGINE_GIVES_OUT);
         const trusts = (name: string): string | null | undefined =>
           config.services[name]?.environment?.['TRUSTED_PROXIES'];
-        expect(trusts('management')).toBe(address);
+        for (const name of managements(layers)) expect(trusts(name)).toBe(address);
         if (!layers.includes('light')) return;
         const balancer = config.services['streaming']?.networks?.['edge']?.ipv4_address;
         const proxies = [address, ...(balancer === undefined ? [] : [balancer])].join(',');
@@ -205,7 +207,7 @@ describe.skipIf(obstacle !== undefined)(
         const light = layers.includes('light');
         expect(users).toEqual({
           configuration: '10001:10001',
-          management: '10001:10001',
+          ...Object.fromEntries(managements(layers).map((name) => [name, '10001:10001'])),
           backup: '10001:10001',
           'app-database': '10002:10002',
           ...(light
@@ -238,7 +240,7 @@ describe.skipIf(obstacle !== undefined)(
         expect(networksOf(config.services['container-proxy'] as Service)).toEqual(['runtime']);
         expect(config.networks['runtime']?.internal).toBe(true);
         const inIt = services(config).filter(([, service]) => networksOf(service).includes('runtime'));
-        expect(inIt.map(([name]) => name).toSorted()).toEqual(['container-proxy', 'management']);
+        expect(inIt.map(([name]) => name).toSorted()).toEqual(['container-proxy', ...managements(layers)]);
       });
 
       it('writes nothing into the files of the repository: what is mounted from it is read-only and must be there', () => {
