@@ -1,11 +1,11 @@
 // A vacuum on a running stack: what it gives back, whom it waits for, and that its job tells the
 // truth when management or everything is killed in the middle of it.
 
-import postgres from 'postgres';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { asAdministrator } from './devices-api.ts';
 import { eventually, lives, newStack, query, type TestStack } from './embedded.ts';
 import { stands } from './running-stack.ts';
+import { addStoppedTable, type Held, inTransaction, isFullInTheMiddle, stopped } from './stopped-table.ts';
 
 const PATH = '/api/ops/database/vacuum';
 const LONG = { timeout: 120_000 };
@@ -50,51 +50,10 @@ async function until(id: string, what: string, holds: (job: Job) => boolean): Pr
 const ended = (id: string): Promise<Job> =>
   until(id, 'the job has ended', ({ state }) => !['queued', 'running'].includes(state));
 
-interface Held {
-  letGo: () => Promise<void>;
-}
-
-/** A client that has done that in a transaction which goes on. */
-async function inTransaction(text: string): Promise<Held> {
-  const sql = postgres(database(), { max: 1, onnotice: () => undefined, connection: { application_name: 'report' } });
-  await sql.unsafe(`BEGIN; ${text}`);
-  return {
-    letGo: async () => {
-      await sql.unsafe('COMMIT');
-      await sql.end({ timeout: 2 });
-    },
-  };
-}
-
-const STOPPER = 7_311_042;
-const FULL_OF_STOPPED = `SELECT 1 FROM pg_stat_activity WHERE query LIKE 'VACUUM %stopped%' AND state = 'active' AND wait_event = 'PgSleep'`;
-
-/**
- * A table that FULL stays in the middle of for as long as somebody holds the lock: it makes its
- * index anew, row by row.
- */
-async function addStoppedTable(): Promise<void> {
-  await query(
-    database(),
-    `CREATE FUNCTION stopped_by(value integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
-     BEGIN
-       LOOP
-         EXIT WHEN pg_catalog.pg_try_advisory_xact_lock_shared(${STOPPER});
-         PERFORM pg_catalog.pg_sleep(0.05);
-       END LOOP;
-       RETURN value;
-     END $$;
-     CREATE TABLE stopped (id integer);
-     INSERT INTO stopped SELECT generate_series(1, 1000);
-     CREATE INDEX stopped_index ON stopped (stopped_by(id));
-     DELETE FROM stopped WHERE id > 100;`,
-  );
-}
-
 async function stoppedInTheMiddle(): Promise<{ id: string } & Held> {
-  const { letGo } = await inTransaction(`SELECT pg_advisory_xact_lock(${STOPPER})`);
+  const { letGo } = await stopped(database());
   const id = await ordered({ mode: 'full', tables: ['stopped'] });
-  await eventually('FULL is in the middle', async () => (await query(database(), FULL_OF_STOPPED)).length > 0, 30_000);
+  await eventually('FULL is in the middle', () => isFullInTheMiddle(database()), 30_000);
   return { id, letGo };
 }
 
@@ -134,7 +93,7 @@ describe('a vacuum of a running stack', () => {
       PATH,
     );
     expect(preview).toMatchObject({ enough_disk: true, tables: [{ table: 'cot_router' }, ...preview.tables.slice(1)] });
-    const { letGo } = await inTransaction('SELECT count(*) FROM cot_router');
+    const { letGo } = await inTransaction(database(), 'SELECT count(*) FROM cot_router');
     const id = await ordered({ mode: 'full' });
     const second = await ask('POST', PATH, { mode: 'standard' });
     await letGo();
@@ -163,7 +122,7 @@ describe('a vacuum of a running stack', () => {
     'waits for a long transaction of a client, lets all others read meanwhile, and goes on after it',
     LONG,
     async () => {
-      const { letGo } = await inTransaction('SELECT count(*) FROM cot_router');
+      const { letGo } = await inTransaction(database(), 'SELECT count(*) FROM cot_router');
       const old = `SELECT 1 FROM pg_stat_activity WHERE application_name = 'report' AND now() - xact_start > interval '5.5 s'`;
       await eventually('the transaction is long', async () => (await query(database(), old)).length > 0, 30_000);
       const id = await ordered({ mode: 'full', tables: ['cot_router'] });
@@ -183,7 +142,7 @@ describe('a vacuum of a running stack', () => {
   );
 
   it.skipIf(stands)('is found again when management was killed in the middle of it', LONG, async () => {
-    await addStoppedTable();
+    await addStoppedTable(database());
     const { id, letGo } = await stoppedInTheMiddle();
     const old = stack.pid('management');
     process.kill(old, 'SIGKILL');
