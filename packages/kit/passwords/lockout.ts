@@ -96,7 +96,8 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
 
     failed(key, nowMs) {
       forgetPast(nowMs);
-      if (locked.has(key)) return check(key, nowMs);
+      if (check(key, nowMs).lockedUntilMs !== undefined) return check(key, nowMs);
+      locked.delete(key);
       const times = (failing.get(key) ?? []).filter((time) => nowMs - time < withinMs);
       times.push(nowMs);
       failing.delete(key);
@@ -115,10 +116,7 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
       makeRoom(key);
     },
 
-    list(nowMs) {
-      forgetPast(nowMs);
-      return soonestFree(locked, nowMs).map(([key, lockedUntilMs]) => ({ key, lockedUntilMs, failures }));
-    },
+    list: (nowMs) => soonestFree(locked, nowMs).map(([key, lockedUntilMs]) => ({ key, lockedUntilMs, failures })),
 
     release(key) {
       const wasFailing = failing.delete(key);

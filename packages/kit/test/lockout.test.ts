@@ -47,6 +47,16 @@ describe('the lock-out', () => {
     expect([lockout.left('a', 9000), lockout.left('a', 9000 + 15 * 60_000)]).toEqual([0, 10]);
   });
 
+  it('counts again once an adopted lock is over, though a longer one was adopted before it', () => {
+    const lockout = createLockout();
+    lockout.adopt('long', { failedMs: [], lockedUntilMs: 15 * MINUTE }, 0);
+    lockout.adopt('short', { failedMs: [], lockedUntilMs: MINUTE }, 0);
+    fail(lockout, 'short', 9, MINUTE);
+    expect(lockout.left('short', MINUTE)).toBe(1);
+    expect(lockout.failed('short', MINUTE)).toEqual({ lockedUntilMs: 16 * MINUTE });
+    expect(lockout.check('long', MINUTE)).toEqual({ lockedUntilMs: 15 * MINUTE });
+  });
+
   it('lists who is locked, soonest free first, and releases', () => {
     const lockout = createLockout();
     fail(lockout, 'a', 10, 0);
