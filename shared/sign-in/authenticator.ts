@@ -124,6 +124,9 @@ export class GuardedAuthenticator implements FastAuthenticator {
     if (requested === 'busy') throw new AppError('unavailable', TOO_MANY_AT_ONCE, { retryAfterSeconds: 5 });
     const { found: entry } = requested;
     if (entry === undefined) return this.#refused(attempt);
+    await this.#lockouts.current();
+    const locked = this.#locked(attempt);
+    if (locked !== undefined) return locked;
     remember?.(entry);
     return { kind: 'in', principal: attempt.base === 'web' ? this.#byPassword(entry) : withoutRights(entry) };
   }
@@ -196,7 +199,8 @@ export class GuardedAuthenticator implements FastAuthenticator {
   known(authorization: string, address: string): Principal | undefined {
     if (authorization.startsWith(BEARER))
       return this.#isMetricsToken(authorization.slice(BEARER.length)) ? METRICS : undefined;
-    if (!authorization.startsWith(BASIC) || this.lockedFor(address) !== undefined) return undefined;
+    if (!authorization.startsWith(BASIC) || !this.#lockouts.isCurrent()) return undefined;
+    if (this.lockedFor(address) !== undefined) return undefined;
     const entry = this.#recent.byHeader(authorization.slice(BASIC.length));
     return entry && this.#madeOf(entry, entry, { kind: 'password' });
   }

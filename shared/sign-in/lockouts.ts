@@ -1,6 +1,7 @@
 // Counts failed sign-ins together with the other processes over our own database. While it does not
 // answer, this process counts alone. Node only.
 
+import { AppError } from '@holdfast/kit/app-error';
 import { createLockout, DEFAULT_RULE, type LockoutState } from '@holdfast/kit/lockout';
 import type { RunSql } from '@holdfast/kit/kept-database';
 import { withTimeout } from '@holdfast/kit/timeout';
@@ -39,6 +40,8 @@ const BELIEVED_MS = 500;
 /** A hanging database delays a sign-in for at most this long, and is then not asked for a while. */
 const WITHIN_MS = 1_500;
 const PAUSE_MS = 1_000;
+/** Addresses whose failures wait for the database; the oldest is dropped when there are more. */
+const MAX_UNCOUNTED = 1_000;
 /** Longer than a commit takes to be seen; after a longer gap, everything is read. */
 const OVERLAP_MS = 10_000;
 
@@ -55,6 +58,9 @@ export class Lockouts {
    * while it is not read.
    */
   #changedHere: Set<string> | undefined;
+  /** How many failures of an address the table does not know, because it did not answer. */
+  readonly #uncounted = new Map<string, number>();
+  #counting = false;
 
   constructor({ table, steadyMs }: LockoutsOptions) {
     this.#table = table;
@@ -79,11 +85,17 @@ export class Lockouts {
     return this.#lockout.list(this.#steadyMs());
   }
 
+  /** False if another process may have locked an address more than half a second ago. */
+  isCurrent(): boolean {
+    const now = this.#steadyMs();
+    return this.#table === undefined || now < this.#pausedUntilMs || now - this.#requestedMs <= BELIEVED_MS;
+  }
+
   /** Learns what other processes counted, at most half a second old. Never rejects. */
   async current(): Promise<void> {
     const now = this.#steadyMs();
     if (this.#table === undefined || now < this.#pausedUntilMs) return;
-    if (this.#changedHere === undefined && now - this.#requestedMs > BELIEVED_MS) {
+    if (this.#changedHere === undefined && !this.isCurrent()) {
       this.#requestedMs = now;
       this.#reading = this.#read(this.#table, now);
     }
@@ -99,9 +111,49 @@ export class Lockouts {
     if (rows === undefined) return;
     this.#readMs = now;
     for (const row of rows) if (!changedHere.has(row.address)) this.#adopt(row);
+    void this.#countInTable(table);
+  }
+
+  /** Tells the table what this process counted alone. Never rejects. */
+  async #countInTable(table: FailureTable): Promise<void> {
+    if (this.#counting) return;
+    this.#counting = true;
+    for (const address of this.#uncounted.keys()) if (!(await this.#countOne(table, address))) break;
+    this.#counting = false;
+  }
+
+  /** False if the database does not answer. */
+  async #countOne(table: FailureTable, address: string): Promise<boolean> {
+    let shared: SharedFailures | undefined;
+    for (let count = this.#countedAlone(address); count > 0; count--) {
+      this.#uncounted.set(address, count);
+      shared = await this.#answered(table.failed(address));
+      if (shared === undefined) return false;
+      if (!this.#uncounted.has(address)) return true;
+      if (shared.lockedForMs !== null) break;
+    }
+    this.#uncounted.delete(address);
+    this.#changedHere?.add(address);
+    if (shared !== undefined) this.#adopt(shared);
+    return true;
+  }
+
+  /** How many failures the table must still learn. One locked here shall be locked there. */
+  #countedAlone(address: string): number {
+    const uncounted = this.#uncounted.get(address) ?? 0;
+    const left = this.left(address);
+    if (uncounted === 0 || left === 0) return uncounted && DEFAULT_RULE.failures;
+    return Math.min(uncounted, DEFAULT_RULE.failures - left);
+  }
+
+  #rememberUncounted(address: string): void {
+    this.#uncounted.set(address, (this.#uncounted.get(address) ?? 0) + 1);
+    const [oldest] = this.#uncounted.keys();
+    if (this.#uncounted.size > MAX_UNCOUNTED && oldest !== undefined) this.#uncounted.delete(oldest);
   }
 
   #adopt({ address, failedMsAgo, lockedForMs }: SharedFailures): void {
+    if (lockedForMs === null && this.#countedAlone(address) > 0) return;
     const now = this.#steadyMs();
     const lockedUntilMs = lockedForMs === null ? undefined : now + lockedForMs;
     this.#lockout.adopt(address, { failedMs: failedMsAgo.map((ms) => now - ms), lockedUntilMs }, now);
@@ -114,18 +166,32 @@ export class Lockouts {
   async failed(address: string): Promise<boolean> {
     this.#changedHere?.add(address);
     this.#lockout.failed(address, this.#steadyMs());
-    if (this.#table === undefined || this.#steadyMs() < this.#pausedUntilMs) return true;
-    const shared = await this.#answered(this.#table.failed(address));
+    if (this.#table === undefined) return true;
+    const isPaused = this.#steadyMs() < this.#pausedUntilMs;
+    const shared = isPaused ? undefined : await this.#answered(this.#table.failed(address));
     this.#changedHere?.add(address);
-    if (shared !== undefined) this.#adopt(shared);
+    if (shared === undefined) this.#rememberUncounted(address);
+    else this.#adopt(shared);
     return shared?.counted ?? true;
   }
 
-  /** False if nothing was known of the address. */
+  /**
+   * False if nothing was known of the address. Rejects with an AppError `unavailable` if only this
+   * process has released it.
+   */
   async release(address: string): Promise<boolean> {
-    const shared = (await this.#table?.release(address)) ?? false;
+    this.#uncounted.delete(address);
+    const here = this.#lockout.release(address);
     this.#changedHere?.add(address);
-    return this.#lockout.release(address) || shared;
+    try {
+      const shared = (await this.#table?.release(address)) ?? false;
+      this.#changedHere?.add(address);
+      return this.#lockout.release(address) || here || shared;
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'unavailable') throw error;
+      const text = `${error.message.replace(/\.$/, '')}. ${address} is unlocked in this process only, and until the database answers. Remedy: unlock it again then.`;
+      throw new AppError('unavailable', text, { cause: error });
+    }
   }
 
   /** Undefined if the database does not answer. */

@@ -1,7 +1,7 @@
 // Lockouts that several processes count together.
 
 import { describe, expect, it } from 'vitest';
-import { type AuthenticatorWorld, authenticatorWorld, HERE } from './fake-authenticator.ts';
+import { type AuthenticatorWorld, authenticatorWorld, HERE, sessionOf } from './fake-authenticator.ts';
 import { fakeFailures } from './fake-failures.ts';
 import { failuresContract } from './failures-contract.ts';
 
@@ -23,6 +23,9 @@ function twoProcesses(): {
       other.password({ username, password, address, base, requestId: 'request-2' }),
   };
 }
+
+/** Writing to the database goes on beside sign-ins. */
+const written = (): Promise<void> => new Promise((turn) => setTimeout(turn));
 
 describe('lockouts of two processes', () => {
   it('count failures of both, and hold in both', async () => {
@@ -101,5 +104,75 @@ describe('lockouts of two processes', () => {
     world.later(501);
     expect(await here('ada', 'pw-ada', '192.0.2.9')).toMatchObject({ kind: 'locked' });
     expect(await here('ada', 'pw-ada')).toMatchObject({ kind: 'locked' });
+  });
+
+  it('stay when the database comes back, and hold in the other process then', async () => {
+    const { world, here, there } = twoProcesses();
+    await world.fail(1);
+    world.databaseUnavailable = true;
+    world.later(501);
+    await world.fail(9);
+    world.databaseUnavailable = false;
+    world.later(6_000);
+    expect(await here('ada', 'pw-ada')).toMatchObject({ kind: 'locked' });
+    await written();
+    world.later(501);
+    expect(await there('ada', 'pw-ada')).toMatchObject({ kind: 'locked' });
+    expect(await here('ada', 'pw-ada')).toMatchObject({ kind: 'locked' });
+    world.later(15 * 60_000);
+    expect(kinds([await here('ada', 'pw-ada'), await there('ada', 'pw-ada')])).toEqual(['in', 'in']);
+  });
+
+  it('count in both what one counted alone, unless it is too old', async () => {
+    const { world, here, there } = twoProcesses();
+    world.databaseUnavailable = true;
+    await world.fail(6);
+    await world.fail(6, '192.0.2.8');
+    world.later(4 * 60_000);
+    await world.fail(1, '192.0.2.8');
+    world.later(61_000);
+    world.databaseUnavailable = false;
+    await here('ada', 'pw-ada');
+    await written();
+    for (const address of [HERE, '192.0.2.8'])
+      for (let count = 0; count < 8; count++) await there('vera', 'x', address);
+    expect(await there('vera', 'x', '192.0.2.8')).toMatchObject({ kind: 'refused' });
+    expect(await there('ada', 'pw-ada', '192.0.2.8')).toMatchObject({ kind: 'locked' });
+    expect(await there('ada', 'pw-ada')).toMatchObject({ kind: 'in' });
+  });
+
+  it('end in one process even while the database does not answer, which is reported', async () => {
+    const { world, here } = twoProcesses();
+    await world.fail(10);
+    world.databaseUnavailable = true;
+    world.later(501);
+    await expect(world.authenticator.release(HERE)).rejects.toThrow(
+      'Our own database does not answer. 192.0.2.7 is unlocked in this process only',
+    );
+    expect(await here('ada', 'pw-ada')).toMatchObject({ kind: 'in' });
+  });
+
+  it('hold for a right password, too, that was being checked when another process locked the address', async () => {
+    const { world, there } = twoProcesses();
+    const signIn = world.directory.signIn.bind(world.directory);
+    world.directory.signIn = async (base, username, password) => {
+      if (username !== 'ada') return signIn(base, username, password);
+      world.later(501);
+      for (let count = 0; count < 10; count++) await there('vera', 'x');
+      return signIn(base, username, password);
+    };
+    expect(await world.tryWith('ada', 'pw-ada')).toMatchObject({ kind: 'locked' });
+  });
+
+  it('hold for a remembered header, too, though a session keeps the person known', async () => {
+    const { world, here, there } = twoProcesses();
+    const session = await sessionOf(world, 'ada');
+    const header = `Basic ${Buffer.from('ada:pw-ada').toString('base64')}`;
+    expect(await here('ada', 'pw-ada')).toMatchObject({ kind: 'in' });
+    expect(world.authenticator.known(header, HERE)).toMatchObject({ username: 'ada' });
+    for (let count = 0; count < 10; count++) await there('vera', 'x');
+    world.later(501);
+    await world.authenticator.session(session);
+    expect(world.authenticator.known(header, HERE)).toBeUndefined();
   });
 });
