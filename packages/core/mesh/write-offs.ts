@@ -38,7 +38,9 @@ export class WriteOffs {
     const clients = [...own, ...inherited];
     const [first] = living.filter((other) => other !== node && other < me).toSorted();
     if (first !== undefined) {
-      this.#left.set(first, { clients, atMs: steadyMs() });
+      const before = this.#left.get(first);
+      const kept = before !== undefined && steadyMs() - before.atMs <= HEIR_MS ? before.clients : [];
+      this.#left.set(first, { clients: [...kept, ...clients], atMs: steadyMs() });
       return;
     }
     const who = clients.flatMap((client) => (client.logged === undefined || this.#isBack(client) ? [] : client.logged));

@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { settle } from '../mesh/settle.ts';
 import { Sender } from '../mesh/sender.ts';
+import { RemoteClients } from '../mesh/remote-clients.ts';
 import { subjects } from '../mesh/subjects.ts';
+import { WriteOffs } from '../mesh/write-offs.ts';
+import type { RemoteClient } from '../stream/other-nodes.ts';
 import { MemoryHub } from './memory-bus.ts';
 
 /** A node that starts; `step` is called in each pause. */
@@ -77,5 +80,24 @@ describe('what is kept for nodes that are cut off', () => {
     expect(log.events.map(({ event }) => event)).toEqual(['mesh.dropped']);
     expect(sender.replay(subjects.replay('core-2'), 0, () => false)).toMatchObject({ upTo: 30 });
     expect(hub.published - before).toBe(2 * kept);
+  });
+});
+
+describe('clients of lost nodes', () => {
+  it('are all written by the next node, when the one that was to write those of two nodes is lost too', () => {
+    const went: string[] = [];
+    const writeOffs = new WriteOffs({
+      node: 'core-4',
+      clients: new RemoteClients(),
+      local: () => [],
+      went: ({ uid }) => void went.push(uid),
+      came: () => undefined,
+      steadyMs: () => 0,
+    });
+    const client = (uid: string) => ({ uid, username: uid, logged: { uid } }) as unknown as RemoteClient;
+    writeOffs.lost('core-2', 'run-2', [client('ada')], ['core', 'core-3']);
+    writeOffs.lost('core-3', 'run-3', [client('ben')], ['core']);
+    writeOffs.lost('core', 'run-1', [client('cyd')], []);
+    expect(went.toSorted()).toEqual(['ada', 'ben', 'cyd']);
   });
 });
