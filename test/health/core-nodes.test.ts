@@ -103,7 +103,8 @@ describe('the probe of several nodes', () => {
       connect: async (hash, at) =>
         at === second.streaming ? { refused: 'the core ended the connection' } : coreDevices.connect(hash, at),
     };
-    const { message, details } = await measure('probe', of);
+    const { message, details, data } = await measure('probe', of);
+    expect((data['nodes'] as { ok: boolean }[]).map(({ ok }) => ok)).toEqual([false, false, true]);
     expect(message).toBe(
       `node core-2: The stream at ${second.streaming} refused the probe: the core ended the connection.`,
     );

@@ -11,6 +11,7 @@ export interface NodeProbe {
   /** It has sent, and `to` has received. */
   node: string;
   to: string;
+  /** False also when there was no event, because `to` can't be reached. */
   ok: boolean;
   /** From sending to receiving; null if the event did not arrive. */
   milliseconds: number | null;
@@ -45,7 +46,7 @@ export async function runNodeProbe(deps: NodeProbeDeps): Promise<NodeProbe[] | u
         const named = { node, to: nodes[next]?.node ?? '' };
         if ('problem' in from) return { ...named, ok: false, milliseconds: null, problem: from.problem };
         // Its own result says why.
-        if ('problem' in to) return { ...named, ok: true, milliseconds: null, problem: null };
+        if ('problem' in to) return { ...named, ok: false, milliseconds: null, problem: null };
         return exchange(deps, from.connection, to.connection, named);
       }),
     );
