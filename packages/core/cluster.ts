@@ -3,6 +3,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
+import { messageOf } from '@holdfast/kit/app-error';
 import { urlHost } from '@holdfast/kit/addresses';
 import type { CoreCluster } from '@holdfast/kit/core-wire';
 import { createLockout, type Lockout } from '@holdfast/kit/lockout';
@@ -126,7 +127,11 @@ export class ClusterNode {
     this.#freshness = new Freshness({
       bus,
       settled: () => this.#control.settled(),
-      reread: () => this.#reread(),
+      forget: () => {
+        parts.people.forgetAll();
+        this.#joined?.stream.forgetGroups();
+      },
+      reread: () => parts.revocations.reread(),
       rereadAll: () => this.#rereadAll(),
       log,
       steadyMs,
@@ -149,7 +154,8 @@ export class ClusterNode {
     joined.repeater.onSaw = (uid, username) => this.#control.tell({ changed: 'alarm', uid, username });
     this.mesh.start(joined.relay);
     this.#freshness.start(async () => {
-      void this.readGroups();
+      // They stay unread, and are read with the next call.
+      this.readGroups().catch(() => undefined);
       if (this.#areInjectorsOld) void this.#readInjectors().catch(() => undefined);
       if (!this.mesh.peers.isWhole) void this.#readTable();
       await this.mesh.look();
@@ -335,15 +341,14 @@ export class ClusterNode {
     this.#areInjectorsOld = false;
   }
 
-  async #reread(): Promise<void> {
-    this.#parts.people.forgetAll();
-    this.#joined?.stream.forgetGroups();
-    await this.#parts.revocations.reread();
-  }
-
   async #rereadAll(): Promise<void> {
-    await this.#reread();
+    await this.#parts.revocations.reread();
     await this.#readInjectors();
+    // Rule `brokenRetentionFile`: it keeps nobody out, and what was in force stays.
+    for (const file of ['policy', 'schedule', 'archive'] as const)
+      await this.#follow({ changed: 'retention', file }).catch((error: unknown) =>
+        this.#parts.log.warn('retention.not_reloaded', { file, error: messageOf(error) }),
+      );
     const own = [...(this.#joined?.relay?.all() ?? [])].map(({ username }) => username);
     await this.#regroup([...new Set(own)], undefined);
   }

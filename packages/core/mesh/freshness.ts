@@ -10,7 +10,9 @@ export interface FreshnessOptions {
   bus: Pick<Bus, 'isUp' | 'fence' | 'onChange'>;
   /** Resolves when what other nodes have told has been read. */
   settled: () => Promise<void>;
-  /** Takes in what the database says now. Rejects when it does not answer. */
+  /** Nothing that was read before counts any more. Once per cut, and again when it ends. */
+  forget: () => void;
+  /** Takes in which certificates are revoked now. Rejects when the database does not answer. */
   reread: () => Promise<void>;
   /** Also for those who are connected; after a cut. */
   rereadAll: () => Promise<void>;
@@ -30,6 +32,8 @@ export class Freshness {
   /** Messages may have been missed since the last time that everything was read. */
   #isCut = true;
   #cuts = 0;
+  /** Of what was forgotten last: later questions are not asked again because of the same cut. */
+  #forgotten = { cuts: 0, isProven: false };
   readonly #inTurn = serialize();
   #rereading: Promise<void> | undefined;
   /** Logged already: only the change is. */
@@ -101,7 +105,14 @@ export class Freshness {
   }
 
   #rereadOnce(): Promise<void> {
-    return (this.#rereading ??= this.#told(this.#options.reread).finally(() => (this.#rereading = undefined)));
+    return (this.#rereading ??= this.#told(this.#options.reread, false).finally(() => (this.#rereading = undefined)));
+  }
+
+  #forgetOnce(isProven: boolean): void {
+    const { cuts, isProven: wasProven } = this.#forgotten;
+    if (cuts === this.#cuts && (wasProven || !isProven)) return;
+    this.#forgotten = { cuts: this.#cuts, isProven };
+    this.#options.forget();
   }
 
   /** After the subscriptions stand again: what was told before that is read. */
@@ -110,14 +121,15 @@ export class Freshness {
       if (!this.#isCut) return;
       const cuts = this.#cuts;
       await this.#prove();
-      await this.#told(this.#options.rereadAll);
+      await this.#told(this.#options.rereadAll, true);
       if (cuts === this.#cuts) this.#isCut = false;
     });
   }
 
-  async #told(read: () => Promise<void>): Promise<void> {
+  async #told(read: () => Promise<void>, isProven: boolean): Promise<void> {
     const { log } = this.#options;
     try {
+      this.#forgetOnce(isProven);
       await read();
       if (this.#isUnreadable) log.info('mesh.reread');
       this.#isUnreadable = false;

@@ -2,7 +2,7 @@
 // switches them. Clients that newly receive each other get the newest reports.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { serialize } from '@holdfast/kit/concurrency';
+import { mapConcurrent, serialize } from '@holdfast/kit/concurrency';
 import type { Log } from '@holdfast/kit/log';
 import { nameKey } from '@holdfast/kit/names';
 import type { ClientCertificate } from '../model/parts.ts';
@@ -26,7 +26,6 @@ export interface RegroupingOptions {
   steadyMs: () => number;
 }
 
-/** Of those whose time has come. */
 const MAX_CONCURRENT = 16;
 export const CLOSED = 'the account is not active';
 
@@ -58,13 +57,11 @@ export class Regrouping {
       answers.set(key, answer);
       return answer;
     };
-    const unread = await Promise.all(
-      [...clients].map(async (client) => {
-        const answer = answerFor(client);
-        await this.#take(client, clientUid !== undefined && client.shown?.uid === clientUid, answer);
-        return (await answer) === 'unknown' ? [client.username] : [];
-      }),
-    );
+    const unread = await mapConcurrent([...clients], MAX_CONCURRENT, async (client) => {
+      const answer = answerFor(client);
+      await this.#take(client, clientUid !== undefined && client.shown?.uid === clientUid, answer);
+      return (await answer) === 'unknown' ? [client.username] : [];
+    });
     return [...new Set(unread.flat())];
   }
 
@@ -91,9 +88,18 @@ export class Regrouping {
     else if (found !== 'unknown' && isDifferent(found, client.memberships))
       await this.#inTurn(async () => {
         if (isOld()) return;
-        this.#change(client, found, knowsAlready);
+        this.#changeOrEnd(client, found, knowsAlready);
         await new Promise((resolve) => setImmediate(resolve));
       });
+  }
+
+  /** Rule `changeOrEnd`: one client whose groups can't be changed leaves the others as they are. */
+  #changeOrEnd(...given: [client: Client, found: readonly PlacedMembership[], knowsAlready: boolean]): void {
+    try {
+      this.#change(...given);
+    } catch (error) {
+      given[0].end(`its groups could not be changed: ${messageOf(error)}`);
+    }
   }
 
   #change(client: Client, found: readonly PlacedMembership[], knowsAlready: boolean): void {
@@ -126,8 +132,6 @@ export class Regrouping {
     this.#running++;
     try {
       await this.#take(client, false, this.#options.memberships.of(client.certificate));
-    } catch (error) {
-      client.end(`its groups could not be changed: ${messageOf(error)}`);
     } finally {
       this.#running--;
     }

@@ -61,12 +61,18 @@ function clusterNode(
   const injectors = { replace: () => undefined };
   const { stream } = world;
   const reloaded: string[] = [];
+  const files = { areBroken: false };
   node.start({
     stream,
     relay: stream.relay,
     injectors,
     repeater: stream.repeater,
-    retention: { reload: (file) => void reloaded.push(file) },
+    retention: {
+      reload: (file) => {
+        reloaded.push(file);
+        if (files.areBroken) throw new Error('the file is broken');
+      },
+    },
     readInjectors: async () => {
       if (!database.isUp) throw new Error('the database is unavailable');
       return [];
@@ -79,7 +85,7 @@ function clusterNode(
     await settled();
     return isAdmitted;
   };
-  return Object.assign(world, { node, bus, database, learned, reloaded, revocations, admits });
+  return Object.assign(world, { node, bus, database, learned, reloaded, files, revocations, admits });
 }
 
 describe('a node of a cluster', () => {
@@ -138,8 +144,10 @@ describe('a node of a cluster', () => {
     expect(lists()).toEqual([1, 0]);
     await ben.say(alarm('b-a-o-can', '<emergency cancel="true">ADA</emergency>'));
     expect(lists()).toEqual([1, 0]);
+    b.clock.at = new Date(b.clock.at.getTime() + 1);
     await second.say(begun);
     expect(lists()).toEqual([0, 1]);
+    a.clock.at = b.clock.at;
     await first.say(alarm('b-a-o-can', '<emergency cancel="true">ADA</emergency>'));
     expect(lists()).toEqual([0, 0]);
   });
@@ -163,6 +171,7 @@ describe('a node of a cluster', () => {
     await expect(b.node.running(runs).begin(order)).rejects.toThrow('the first node of the cluster');
     expect(await b.node.running(runs).runs()).toEqual([]);
 
+    for (const { reloaded } of [a, b]) reloaded.splice(0);
     const retention = { changeSchedule: () => true } as unknown as Retention;
     a.node.retaining(retention).changeSchedule('-');
     await settled();
@@ -210,5 +219,81 @@ describe('a node of a cluster', () => {
       await settled();
     }
     expect([ada.isOpen, ben.isOpen]).toEqual([false, true]);
+  });
+
+  it('asks for the groups of an arriving device once while it is cut off, however often it rereads', async () => {
+    const {
+      nodes: [, b],
+    } = await cluster();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const rereads: Promise<unknown>[] = [];
+    const api = b.node.guarded(async () => new Response('ok'));
+    const request = async (): Promise<Response> => api(new Request('https://core/'), {} as Parameters<typeof api>[1]);
+    b.bus.turn(false);
+    await request();
+    b.groupsKnown = promise;
+    const before = b.requested;
+    const ada = await b.join('ada');
+    for (let n = 0; n < 5; n++) rereads.push(request());
+    await Promise.all(rereads);
+    resolve();
+    await settled();
+    expect([ada.isOpen, b.requested - before, b.stream.list().length]).toEqual([true, 1, 1]);
+  });
+
+  it('asks for the groups of 16 people at once after a cut', async () => {
+    const {
+      nodes: [, b],
+    } = await cluster();
+    for (let n = 0; n < 40; n++) await b.join(`person${n}`);
+    const answers: (() => void)[] = [];
+    Object.defineProperty(b, 'groupsKnown', {
+      get: () => new Promise<void>((resolve) => answers.push(resolve)),
+    });
+    b.bus.turn(false);
+    b.bus.turn(true);
+    await settled();
+    const waiting: number[] = [];
+    while (answers.length > 0) {
+      waiting.push(answers.length);
+      for (const answer of answers.splice(0)) answer();
+      await settled();
+    }
+    expect(waiting).toEqual([16, 16, 8]);
+  });
+
+  it.each([false, true])('rereads the files of retention after a cut, broken: %s', async (areBroken) => {
+    const {
+      people,
+      nodes: [, b],
+    } = await cluster();
+    const ada = await b.report('ada');
+    b.files.areBroken = areBroken;
+    people.set('ada', 'closed');
+    b.bus.turn(false);
+    b.reloaded.splice(0);
+    b.bus.turn(true);
+    await settled();
+    expect([b.reloaded, ada.isOpen]).toEqual([['policy', 'schedule', 'archive'], false]);
+  });
+
+  it('ends one client whose groups cannot be changed, and changes the others', async () => {
+    const {
+      people,
+      nodes: [, b],
+    } = await cluster();
+    const [ada, ben] = [await b.report('ada'), await b.report('ben')];
+    const client = [...(b.stream.relay?.all() ?? [])].find(({ username }) => username === 'ada');
+    Object.defineProperty(client, 'memberships', {
+      get: () => [],
+      set: () => {
+        throw new Error('no room');
+      },
+    });
+    people.set('ada', ['Sea']).set('ben', ['Sea']);
+    expect(await b.stream.regroup(['ada', 'ben'], undefined)).toEqual([]);
+    await settled();
+    expect([ada.isOpen, ben.isOpen]).toEqual([false, true]);
+    expect(b.stream.list().map(({ groups }) => groups[0]?.name)).toEqual(['Sea']);
   });
 });

@@ -6,7 +6,7 @@ import { MemoryHub } from './memory-bus.ts';
 
 function world() {
   const bus = new MemoryHub().bus();
-  const state = { ms: 0, isDatabaseUp: true, reread: 0, all: 0, settled: Promise.resolve() };
+  const state = { ms: 0, isDatabaseUp: true, reread: 0, all: 0, forgotten: 0, settled: Promise.resolve() };
   const answer = async (kind: 'reread' | 'all'): Promise<void> => {
     if (!state.isDatabaseUp) throw new Error('the database is away');
     state[kind]++;
@@ -15,6 +15,7 @@ function world() {
   const freshness = new Freshness({
     bus,
     settled: () => state.settled,
+    forget: () => void state.forgotten++,
     reread: () => answer('reread'),
     rereadAll: () => answer('all'),
     log,
@@ -68,6 +69,24 @@ describe('a node of a cluster', () => {
     expect(state.reread).toBe(2);
     state.isDatabaseUp = false;
     expect(await freshness.admit()).toBe(false);
+  });
+
+  it('forgets once when it is cut off and once when it is back, however often it rereads', async () => {
+    const { freshness, state, bus } = await joined();
+    const before = state.forgotten;
+    bus.turn(false);
+    for (let n = 0; n < 5; n++) {
+      await freshness.look();
+      await freshness.admit();
+    }
+    expect([state.forgotten - before, state.reread]).toEqual([1, 10]);
+    state.isDatabaseUp = false;
+    bus.turn(true);
+    await settled();
+    await freshness.admit();
+    state.isDatabaseUp = true;
+    await freshness.look();
+    expect([state.forgotten - before, freshness.isFresh]).toEqual([2, true]);
   });
 
   it('that reaches neither the bus nor the database says so once, however many want in', async () => {
