@@ -151,7 +151,7 @@ export class ClusterNode {
   start(joined: ClusterStream): void {
     this.#joined = joined;
     if (joined.relay === undefined) throw new Error('the stream of a cluster has a relay');
-    joined.repeater.onSaw = (uid, username) => this.#control.tell({ changed: 'alarm', uid, username });
+    joined.repeater.onSaw = (seen) => this.#control.tell({ changed: 'alarm', ...seen, node: this.node });
     this.mesh.start(joined.relay);
     this.#freshness.start(async () => {
       // They stay unread, and are read with the next call.
@@ -307,7 +307,7 @@ export class ClusterNode {
         people.forget(change.usernames);
         return this.#regroup(change.usernames, change.clientUid);
       case 'alarm':
-        return this.#joined?.repeater.sawElsewhere(change.uid, change.username);
+        return this.#joined?.repeater.sawElsewhere(change, change.node < this.node);
       case 'retention':
         return this.#joined?.retention.reload(change.file);
       case 'lockout':

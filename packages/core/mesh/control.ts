@@ -16,8 +16,15 @@ const changeSchema = z.discriminatedUnion('changed', [
   z.object({ changed: z.literal('injectors') }),
   z.object({ changed: z.literal('retention'), file: z.enum(['policy', 'schedule', 'archive']) }),
   z.object({ changed: z.literal('groups'), usernames: z.array(z.string()), clientUid: z.string().optional() }),
-  /** Another node repeats that emergency of the user from now on, or it is over. */
-  z.object({ changed: z.literal('alarm'), uid: z.string(), username: z.string() }),
+  /** That node repeats the emergency of the user from then on, or it is over. Since 1970. */
+  z.object({
+    changed: z.literal('alarm'),
+    uid: z.string(),
+    username: z.string(),
+    atMs: z.number(),
+    isCancelled: z.boolean(),
+    node: z.string(),
+  }),
   /** A wrong password from that address. */
   z.object({ changed: z.literal('lockout'), address: z.string() }),
 ]);

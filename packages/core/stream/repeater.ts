@@ -17,6 +17,15 @@ export interface Repeated {
   places: readonly number[];
 }
 
+/** Somebody has begun or cancelled an emergency. */
+export interface SeenEmergency {
+  uid: string;
+  username: string;
+  /** Since 1970. */
+  atMs: number;
+  isCancelled: boolean;
+}
+
 export interface RepeaterOptions {
   send: (places: readonly number[], event: ServerEvent) => void;
   now: () => Date;
@@ -39,7 +48,7 @@ export class Repeater {
   #periodMs = DEFAULT_PERIOD_MS;
   #timer: NodeJS.Timeout | undefined;
   /** An emergency was begun or cancelled here: no other node repeats it any more. */
-  onSaw: (uid: string, username: string) => void = () => undefined;
+  onSaw: (seen: SeenEmergency) => void = () => undefined;
 
   constructor(options: RepeaterOptions) {
     this.#options = options;
@@ -52,15 +61,22 @@ export class Repeater {
     const isCancelled = event.type === CANCEL || emergency?.attribute('cancel')?.toLowerCase() === 'true';
     const known = this.#repeated.get(event.uid);
     if (known !== undefined && nameKey(known.username) !== nameKey(username)) return;
-    if (isCancelled || (emergency !== undefined && known === undefined)) this.onSaw(event.uid, username);
+    if (isCancelled || (emergency !== undefined && known === undefined))
+      this.onSaw({ uid: event.uid, username, atMs: this.#options.now().getTime(), isCancelled });
     if (isCancelled) this.#forget(event.uid);
     else if (emergency !== undefined && known === undefined && this.#hasRoomFor(username, delivery))
       this.#begin(event, emergency.attribute('type') ?? '', delivery, username, places);
   }
 
-  /** The same person has begun or cancelled it on another node. */
-  sawElsewhere(uid: string, username: string): void {
-    if (nameKey(this.#repeated.get(uid)?.username ?? '') === nameKey(username)) this.#forget(uid);
+  /**
+   * The same person has begun or cancelled it on another node. One that began here after that goes
+   * on; of two that began in the same millisecond, the one on the first node.
+   */
+  sawElsewhere({ uid, username, atMs, isCancelled }: SeenEmergency, isFirst: boolean): void {
+    const known = this.#repeated.get(uid);
+    if (known === undefined || nameKey(known.username) !== nameKey(username)) return;
+    const sinceMs = known.activatedAt.getTime();
+    if (sinceMs < atMs || (sinceMs === atMs && (isCancelled || isFirst))) this.#forget(uid);
   }
 
   list(): Repeated[] {

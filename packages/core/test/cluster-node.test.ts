@@ -296,4 +296,29 @@ describe('a node of a cluster', () => {
     expect([ada.isOpen, ben.isOpen]).toEqual([false, true]);
     expect(b.stream.list().map(({ groups }) => groups[0]?.name)).toEqual(['Sea']);
   });
+
+  it.each(['after it was told', 'while it was cut off'])(
+    'repeats an emergency that its person has begun again %s, whatever it hears later',
+    async (when) => {
+      const {
+        nodes: [a, b],
+      } = await cluster();
+      const begun = cot('uid-ada-9-1-1', 'b-a-o-tbl', '<emergency type="911 Alert">ADA</emergency>');
+      const lists = (): number[] => [a, b].map(({ stream }) => stream.repeater.list().length);
+      if (when === 'while it was cut off') a.bus.turn(false);
+      const first = await a.report('ada');
+      await first.say(begun);
+      await first.leave();
+      const second = await b.report('ada');
+      b.clock.at = new Date(b.clock.at.getTime() + 1);
+      await second.say(begun);
+      b.bus.turn(false);
+      b.bus.turn(true);
+      a.bus.turn(true);
+      await settled(60);
+      expect(lists()).toEqual([0, 1]);
+      await second.say(cot('uid-ada-9-1-1', 'b-a-o-can', '<emergency cancel="true">ADA</emergency>'));
+      expect(lists()).toEqual([0, 0]);
+    },
+  );
 });
