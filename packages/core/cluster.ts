@@ -2,9 +2,7 @@
 // on another node.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { getHeapStatistics } from 'node:v8';
 import { messageOf } from '@holdfast/kit/app-error';
-import { urlHost } from '@holdfast/kit/addresses';
 import type { CoreCluster } from '@holdfast/kit/core-wire';
 import { createLockout, type Lockout } from '@holdfast/kit/lockout';
 import type { Log } from '@holdfast/kit/log';
@@ -18,7 +16,7 @@ import { Freshness } from './mesh/freshness.ts';
 import { Mesh } from './mesh/mesh.ts';
 import { settle } from './mesh/settle.ts';
 import { subjects } from './mesh/subjects.ts';
-import type { Announcement } from './mesh/nodes.ts';
+import { announcing } from './mesh/nodes.ts';
 import type { CoreFetch, Retention, Revocations } from './model/parts.ts';
 import type { PresenceLog, StreamArrival, StreamDevice } from './model/stream.ts';
 import { CoreFault } from './http/answers.ts';
@@ -68,20 +66,6 @@ export interface ClusterStream {
 const MAX_EVENT_BYTES = 8 * 1024 * 1024;
 const PEERS_WITHIN_MS = 2_000;
 
-function announcementOf({ host, ports, maxClients, now }: ClusterParts): () => Announcement {
-  const at = urlHost(host);
-  const own = {
-    version: CORE_VERSION,
-    startedAt: now().toISOString(),
-    api: `https://${at}:${ports.api}`,
-    enrollment: `https://${at}:${ports.enrollment}`,
-    streaming: `tls://${at}:${ports.streaming}`,
-    maxClients,
-    memoryCapBytes: getHeapStatistics().heap_size_limit,
-  };
-  return () => ({ ...own, memoryBytes: getHeapStatistics().used_heap_size });
-}
-
 export class ClusterNode {
   readonly mesh: Mesh;
   readonly #parts: ClusterParts;
@@ -105,7 +89,7 @@ export class ClusterNode {
     this.mesh = new Mesh({
       node,
       index,
-      announcement: announcementOf(parts),
+      announcement: announcing({ ...parts, version: CORE_VERSION }),
       bus,
       redeliver: framings(MAX_EVENT_BYTES).redeliver,
       stampAt: stamps(nodeId),

@@ -1,6 +1,8 @@
 // Keeps what each node of the cluster says of itself, also of nodes that have stopped or were lost.
 
+import { getHeapStatistics } from 'node:v8';
 import { z } from 'zod';
+import { urlHost } from '@holdfast/kit/addresses';
 import type { CoreNode } from '@holdfast/kit/core-wire';
 import { DAY_MS } from '@holdfast/kit/time';
 
@@ -16,6 +18,30 @@ export const announcementSchema = z.object({
   memoryBytes: z.int(),
 });
 export type Announcement = z.infer<typeof announcementSchema>;
+
+export interface AnnouncedNode {
+  version: string;
+  /** Under which the other parts of the stack reach it. */
+  host: string;
+  ports: { api: number; enrollment: number; streaming: number };
+  maxClients: number;
+  now: () => Date;
+}
+
+/** What a node that starts now says of itself, each time. */
+export function announcing({ version, host, ports, maxClients, now }: AnnouncedNode): () => Announcement {
+  const at = urlHost(host);
+  const own = {
+    version,
+    startedAt: now().toISOString(),
+    api: `https://${at}:${ports.api}`,
+    enrollment: `https://${at}:${ports.enrollment}`,
+    streaming: `tls://${at}:${ports.streaming}`,
+    maxClients,
+    memoryCapBytes: getHeapStatistics().heap_size_limit,
+  };
+  return () => ({ ...own, memoryBytes: getHeapStatistics().used_heap_size });
+}
 
 /** A node that is not there: `stopped` has said so, `lost` has not. */
 export const absentSchema = z.object({
