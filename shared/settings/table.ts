@@ -227,7 +227,7 @@ export const SETTINGS = {
   }),
   TRUSTED_PROXIES: optional(listOf('addresses or networks', isAddressOrNetwork), {
     section: 'people',
-    about: 'Proxies whose X-Forwarded-For and PROXY header are trusted; both are ignored from anyone else',
+    about: 'Proxies whose X-Forwarded-For and PROXY header are trusted. Each must write it on every port it passes on',
     example: '172.30.0.2',
   }),
   METRICS_TOKEN: optional(visibleSecret, {

@@ -222,6 +222,12 @@ const FAULTS: [string, string, Record<string, unknown>][] = [
     'externalTrafficPolicy is Local, but pods are on several machines',
     { 'exposure.by': 'loadBalancer', 'exposure.externalTrafficPolicy': 'Local' },
   ],
+  ['cluster', 'core.podNetworks is set, and devices may reach 8089', { 'exposure.proxyProtocolFrom': [] }],
+  [
+    'one-machine',
+    'core.podNetworks is set, and devices may reach 8089',
+    { 'exposure.externalTrafficPolicy': 'Cluster' },
+  ],
   ['cluster', 'needs certificates.certManager=true and certificates.issuer.name', { 'certificates.issuer.name': '' }],
   ['direct', 'databases.app.host is empty', { 'databases.app.host': '' }],
   ['direct', 'databases.core.host is empty', { 'databases.core.host': '' }],
