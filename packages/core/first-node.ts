@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
-import { isServerCertificateCurrent } from '@holdfast/pki/server-certificate';
+import { isServerCertificateUsable } from '@holdfast/pki/server-certificate';
 import { retentionFilesIn } from './admin/retention-files.ts';
 import { nodeIdFile } from './admin/server.ts';
 import { USERS_FILE } from './admin/users-document.ts';
@@ -24,10 +24,14 @@ export function filesOfFirstNode(directory: string): string[] {
   ];
 }
 
-/** What another node still waits for, as a part of a sentence; undefined: for nothing. */
-export function missingFromFirstNode(directory: string, serverNames: readonly string[], now: Date): string | undefined {
+/**
+ * What another node still waits for, as a part of a sentence; undefined: for nothing. A certificate
+ * that the first node is about to renew serves until then.
+ */
+export function missingFromFirstNode(directory: string, now: Date): string | undefined {
   const missing = filesOfFirstNode(directory).find((file) => !existsSync(file));
   if (missing !== undefined) return `${missing} is missing`;
-  const { server } = certificateFiles(directory);
-  return isServerCertificateCurrent(directory, serverNames, now) ? undefined : `${server} is missing or outdated`;
+  return isServerCertificateUsable(directory, now)
+    ? undefined
+    : `${certificateFiles(directory).server} is missing or expired, or does not match its key`;
 }

@@ -158,9 +158,18 @@ export async function ensureServerCertificate(
   }
 }
 
-/** Whether the certificate there belongs to its key and the CA, lasts, and has all of `names`. */
-export function isServerCertificateCurrent(coreDirectory: string, names: readonly string[], now: Date): boolean {
-  return serves(certificateFiles(coreDirectory), names, now);
+/**
+ * Whether the certificate there belongs to its key and the CA, and is valid now. It may be near its
+ * end, and lack names: whoever renews it does so on the way.
+ */
+export function isServerCertificateUsable(coreDirectory: string, now: Date): boolean {
+  const files = certificateFiles(coreDirectory);
+  try {
+    const { certificate } = ownCertificate(files);
+    return Date.parse(certificate.validFrom) <= now.getTime() && now.getTime() < Date.parse(certificate.validTo);
+  } catch {
+    return false;
+  }
 }
 
 /** What `ensureServerCertificate` has made. */
@@ -267,14 +276,24 @@ function serves(
 ): boolean {
   if (!existsSync(files.server) || !existsSync(files.serverKey)) return false;
   try {
-    const certificate = new NodeCertificate(readFileSync(files.server));
-    const ca = new NodeCertificate(readFileSync(files.ca));
-    const ours =
-      certificate.checkPrivateKey(createPrivateKey(readFileSync(files.serverKey))) && certificate.verify(ca.publicKey);
-    return ours && lastsEnough(certificate, ca, now) && names.every((name) => namedBy(certificate, name));
+    const { certificate, ca } = ownCertificate(files);
+    return lastsEnough(certificate, ca, now) && names.every((name) => namedBy(certificate, name));
   } catch {
     return false;
   }
+}
+
+/** Throws if a file is missing, or if the certificate is of another key or CA. */
+function ownCertificate(files: Pick<CertificateFiles, 'ca' | 'server' | 'serverKey'>): {
+  certificate: NodeCertificate;
+  ca: NodeCertificate;
+} {
+  const certificate = new NodeCertificate(readFileSync(files.server));
+  const ca = new NodeCertificate(readFileSync(files.ca));
+  const ours =
+    certificate.checkPrivateKey(createPrivateKey(readFileSync(files.serverKey))) && certificate.verify(ca.publicKey);
+  if (!ours) throw new Error(`${files.server} is of another key or CA`);
+  return { certificate, ca };
 }
 
 /**

@@ -23,14 +23,14 @@ const FIRST_NODE = {
  * Returns when the first node has migrated the database and made the files that all nodes share.
  * Says every few seconds what is missing. Rejects with a StackError after ten minutes.
  */
-export async function firstNode({ directory, serverNames }: CoreHandover, run: RunSql, log: Log): Promise<void> {
+export async function firstNode({ directory }: CoreHandover, run: RunSql, log: Log): Promise<void> {
   const surroundings = {
     now: () => performance.now(),
     pause: () => delay(LOOK_AGAIN_MS),
     waiting: (_: string, missing: string) => log.info('core.waits_for_first_node', { missing }),
   };
   await waitFor(surroundings, FIRST_NODE, async () => {
-    const missing = missingFromFirstNode(directory, serverNames, new Date()) ?? (await missingMigrations(run));
+    const missing = missingFromFirstNode(directory, new Date()) ?? (await missingMigrations(run));
     if (missing !== undefined) throw new NotReady(missing);
   });
 }
