@@ -3,7 +3,7 @@
 // management keeps.
 
 import { X509Certificate } from 'node:crypto';
-import { chmodSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf } from '@holdfast/kit/app-error';
 import { writeUnlessThere } from '@holdfast/kit/files';
@@ -42,8 +42,10 @@ export function supplyFlows(flows: ForFlows, failed: (message: string) => void, 
 /** Writes the missing files. Without a valid certificate, keeps the current one. */
 export function giveToFlows({ core, directory, mode }: ForFlows, now: Date, seen: Seen = new Map()): void {
   const files = flowsCertificateFiles(directory);
-  // Readers of the files need access to the directory. A new volume is private to its owner.
-  chmodSync(directory, mode | ((mode & 0o444) >> 2));
+  // Readers of the files need access to the directory, and a new volume is private to its owner.
+  // On Kubernetes it belongs to root, who alone can change its mode.
+  const wanted = mode | ((mode & 0o444) >> 2);
+  if ((statSync(directory).mode & wanted) !== wanted) chmodSync(directory, wanted);
   const authorities = readFileSync(certificateFiles(core).ca, 'utf8');
   writeUnlessThere(files.ca, authorities, 0o644);
   const kept = join(core, 'certs/holdfast');

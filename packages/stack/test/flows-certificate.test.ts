@@ -64,6 +64,12 @@ it.each([
   expect(statSync(directory).mode & 0o777).toBe(wanted);
 });
 
+it('leaves a directory as it is whose mode is enough: in a volume of Kubernetes it belongs to root', () => {
+  chmodSync(directory, 0o2777);
+  give();
+  expect(statSync(directory).mode & 0o7777).toBe(0o2777);
+});
+
 it('is the newest certificate of svc_nodered with its key, in one file, and the CA; others see neither', async () => {
   keep(await pki.client('svc_nodered', { from: ago(3) }));
   const newest = keep(await pki.client('svc_nodered', { from: ago(1) }));
