@@ -19,6 +19,8 @@ import type { DatabaseTuning } from '../settings/tuning.ts';
 export interface WantedContainer {
   /** The reverse proxy as seen from here; undefined if TRUSTED_PROXIES names no single address. */
   proxyAddress: string | undefined;
+  /** Where it speaks HTTPS; the public port can be another one. */
+  proxyPort: number;
 }
 
 /** The values that the settings request and that health compares with the actual ones. */

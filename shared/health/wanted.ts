@@ -34,7 +34,7 @@ export function wantedOf(settings: Settings, { listen, mode }: { listen: string 
     tlsEndpoints: [
       ...(container?.proxyAddress === undefined
         ? publishedHosts(settings, hosts)
-        : throughProxy(settings, hosts, container.proxyAddress)),
+        : throughProxy(settings, hosts, { address: container.proxyAddress, httpsPort: container.proxyPort })),
       ...ownEndpoints(settings, listen),
     ],
     container,
@@ -67,8 +67,8 @@ function publicHosts({ SERVER_ADDRESS: address, DEPLOY_MODE: mode }: Settings): 
   return mode === 'subdomain' ? [address, ...SUBDOMAINS.map((name) => `${name}.${address}`)] : [address];
 }
 
-function containerOf({ TRUSTED_PROXIES: proxies = [] }: Settings): WantedContainer {
-  return { proxyAddress: proxies.find(isIpAddress) };
+function containerOf({ TRUSTED_PROXIES: proxies = [], PROXY_HTTPS_PORT: proxyPort }: Settings): WantedContainer {
+  return { proxyAddress: proxies.find(isIpAddress), proxyPort };
 }
 
 function publishedHosts({ DEPLOY_MODE: mode }: Settings, hosts: readonly string[]): TlsEndpoint[] {
@@ -79,13 +79,17 @@ function publishedHosts({ DEPLOY_MODE: mode }: Settings, hosts: readonly string[
  * The public names, checked at the proxy itself: many networks do not route a container back to its
  * own machine.
  */
-function throughProxy(settings: Settings, hosts: readonly string[], address: string): TlsEndpoint[] {
+function throughProxy(
+  settings: Settings,
+  hosts: readonly string[],
+  { address, httpsPort }: { address: string; httpsPort: number },
+): TlsEndpoint[] {
   const { SERVER_ADDRESS: name, DEPLOY_MODE: mode, CORE_ENROLLMENT_PORT: port } = settings;
   if (name === undefined) return [];
   const trust = mode === 'direct' ? 'own' : 'public';
   const shown = (of: string): string => `https://${urlHost(of)}`;
   const enrollment = { name: `${shown(name)}:${port}`, host: name, port: ENROLLMENT_PORT, trust, address } as const;
-  return [...hosts.map((host) => ({ name: shown(host), host, port: 443, trust, address }) as const), enrollment];
+  return [...hosts.map((host) => ({ name: shown(host), host, port: httpsPort, trust, address }) as const), enrollment];
 }
 
 function ownEndpoints(settings: Settings, listen: string | undefined): TlsEndpoint[] {

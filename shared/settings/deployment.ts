@@ -55,6 +55,10 @@ export const DEPLOYMENT_SETTINGS = {
     about: 'Tiles of the Map page, which browsers load from there; outlines alone while unset',
     example: 'https://tile.openstreetmap.org/{z}/{x}/{y}.png',
   }),
+  PROXY_HTTPS_PORT: withDefault(wholeNumber(1, 65535), '443', {
+    section: 'deployment',
+    about: 'Port of HTTPS at the reverse proxy that TRUSTED_PROXIES names, where health checks it (containers only)',
+  }),
   CORE_ENROLLMENT_PORT: withDefault(wholeNumber(1, 65535), '8446', {
     section: 'deployment',
     about: 'Port on which devices enroll',

@@ -140,7 +140,7 @@ describe('the emergency sheet', () => {
   it('speaks of the private key with a recipient, and of setup.sh in containers', async () => {
     const keys = { BACKUP_S3_ACCESS_KEY: 'access-key', BACKUP_S3_SECRET_KEY: 'secret-key' };
     deps = fakeDeps({ BACKUP_TARGET: 's3://bucket/x', BACKUP_RECIPIENT: RECIPIENT, ...keys }, around);
-    around.wanted.container = { proxyAddress: undefined };
+    around.wanted.container = { proxyAddress: undefined, proxyPort: 443 };
     const text = textOf(await (await at()).page(SHEET));
     expect(text).toContain(`./scripts/setup.sh --restore ${name} --identity-file FILE`);
     expect(text).toContain('AGE-SECRET-KEY');

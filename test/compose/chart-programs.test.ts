@@ -5,6 +5,8 @@ import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { takeCoreHandover } from '@holdfast/core/handover';
 import { isRole, planContainer } from '../../packages/setup/containers/plan.ts';
+import { wantedOf } from '../../shared/health/wanted.ts';
+import { loadSettings } from '../../shared/settings/load.ts';
 import { describeProblem } from '../../shared/settings/setting.ts';
 import { CASES, CHART, type Container, containersOf, noHelm, podsOf, render } from './chart.ts';
 
@@ -67,6 +69,18 @@ describe.skipIf(noHelm)(noHelm ? 'helm is not installed: programs not planned' :
     const management = programs.find((program) => program.name === name && program.role === 'management');
     if (management === undefined) throw new Error('There is no management.');
     expect(planned(name, 'preflight', management.container)).toMatchObject({ role: 'preflight' });
+  });
+
+  it.each(CASES)('%s has health look for Caddy where it listens', (name) => {
+    const { container } = programs.find((program) => program.name === name && program.role === 'management') ?? {};
+    if (container === undefined) throw new Error('There is no management.');
+    const { settings } = loadSettings([{ source: 'environment', values: environmentOf(name, container) }], 'light');
+    const { tlsEndpoints } = wantedOf(settings, { listen: undefined, mode: 'light' });
+    const [, spec] = podsOf(render(name)).find(([pod]) => pod === 'management') ?? [];
+    const caddy = spec?.containers.find((each) => each.name === 'caddy')?.ports?.map((port) => port.containerPort);
+    const checked = tlsEndpoints.filter(({ address }) => address === '127.0.0.1').map(({ port }) => port);
+    expect(checked.length).toBeGreaterThan(1);
+    expect(caddy).toEqual(expect.arrayContaining(checked));
   });
 
   it('a node of several makes it that node', () => {

@@ -303,8 +303,8 @@ export function fakeMonitored(of: World): Monitored {
       return files === undefined ? undefined : { certificates: async () => valueOf(files) };
     },
     tls: {
-      inspect: async ({ name, address }) => {
-        const state = of.tls[address === undefined ? name : `${name} at ${address}`];
+      inspect: async ({ name, address, port }) => {
+        const state = of.tls[address === undefined ? name : `${name} at ${address}${port === 443 ? '' : `:${port}`}`];
         if (state === undefined) throw new Error(`no such endpoint in this world: ${name}`);
         return state;
       },

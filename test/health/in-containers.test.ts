@@ -33,7 +33,7 @@ const shows = (fingerprint: string): TlsState => ({
 
 const measure = (name: string, change: (of: World) => void): Promise<Measurement> =>
   measureAnywhere(name, (of) => {
-    of.wanted.container = { proxyAddress: PROXY };
+    of.wanted.container = { proxyAddress: PROXY, proxyPort: 443 };
     change(of);
   });
 
@@ -72,8 +72,20 @@ describe('dns inside a container', () => {
       const { status, message } = await dns([PUBLIC], shown);
       expect([status, message]).toEqual(['note', expect.stringMatching(/^couldn't check that .*PUBLIC_ADDRESSES/)]);
     }
-    const unknown = await dns([PUBLIC], {}, (of) => (of.wanted.container = { proxyAddress: undefined }));
+    const unknown = await dns(
+      [PUBLIC],
+      {},
+      (of) => (of.wanted.container = { proxyAddress: undefined, proxyPort: 443 }),
+    );
     expect(unknown.status).toBe('note');
+  });
+
+  it('asks our own proxy at its own port, and a public address at 443', async () => {
+    const shown = { [`${PROXY}:8443`]: shows('AA'), [PUBLIC]: shows('AA') };
+    const { status } = await dns([PUBLIC], shown, (of) => {
+      of.wanted.container = { proxyAddress: PROXY, proxyPort: 8443 };
+    });
+    expect(status).toBe('ok');
   });
 
   it('compares with PUBLIC_ADDRESSES alone where they are named, and asks nobody', async () => {
@@ -166,6 +178,16 @@ describe('the public endpoints of containers', () => {
       { name: `https://${NAME}:9446`, host: NAME, port: 8446, ...at },
       { name: 'https://core:8446', host: 'core', port: 8446, trust: 'own' },
     ]);
+  });
+
+  it('are asked at the port that the proxy has, under the public name', () => {
+    expect(wanted('subdomain', { PROXY_HTTPS_PORT: '8443' }).tlsEndpoints[0]).toEqual({
+      name: `https://${NAME}`,
+      host: NAME,
+      port: 8443,
+      trust: 'public',
+      address: PROXY,
+    });
   });
 
   it('are in direct mode the one host and the enrollment port, of the own CA, asked at the proxy', () => {

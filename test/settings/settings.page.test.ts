@@ -33,7 +33,7 @@ describe('the page of the settings', () => {
 
   it('restarts containers by the script that looks first and proves after', async () => {
     const around = world();
-    around.wanted.container = { proxyAddress: undefined };
+    around.wanted.container = { proxyAddress: undefined, proxyPort: 443 };
     const html = await (await visit({ around })).page('/settings');
     expect(html).toContain('<code>./scripts/start.sh</code>');
     expect(html).not.toContain('docker compose up -d');

@@ -91,12 +91,12 @@ async function judgeOf({ hostNames, tls, wanted }: Monitored): Promise<JudgeAddr
 }
 
 /** At a correct name our proxy presents the same certificate as at its own address. */
-function byCertificate(tls: TlsEndpoints, { proxyAddress }: WantedContainer): JudgeAddresses {
+function byCertificate(tls: TlsEndpoints, { proxyAddress, proxyPort }: WantedContainer): JudgeAddresses {
   return async (name, addresses) => {
-    const shownAt = async (address: string): Promise<string | undefined> =>
-      (await tls.inspect({ name: `https://${name}`, host: name, port: 443, trust: 'own', address })).fingerprint;
+    const shownAt = async (address: string, port = 443): Promise<string | undefined> =>
+      (await tls.inspect({ name: `https://${name}`, host: name, port, trust: 'own', address })).fingerprint;
     if (addresses.length === 0) return { foreign_addresses: [], unproven_addresses: [], unproven_because: null };
-    const own = proxyAddress === undefined ? undefined : await shownAt(proxyAddress);
+    const own = proxyAddress === undefined ? undefined : await shownAt(proxyAddress, proxyPort);
     if (own === undefined)
       return { foreign_addresses: [], unproven_addresses: [...addresses], unproven_because: NO_OWN_PROXY };
     const shown = await Promise.all(addresses.map(async (address) => ({ address, print: await shownAt(address) })));

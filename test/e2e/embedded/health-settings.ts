@@ -2,6 +2,8 @@
 // reached, cannot, or is not named.
 
 import { expect } from 'vitest';
+import { wantedOf } from '../../../shared/health/wanted.ts';
+import { loadSettings } from '../../../shared/settings/load.ts';
 import type { SettingName } from '../../../shared/settings/table.ts';
 import { healthOf, listenOn } from './managed.ts';
 
@@ -39,6 +41,12 @@ export function healthBehaviours(reachable: () => Reachable) {
   }
 
   return {
+    PROXY_HTTPS_PORT: async () => {
+      const values = { SERVER_ADDRESS: 'cot.example.org', DEPLOY_MODE: 'subdomain', TRUSTED_PROXIES: '127.0.0.1' };
+      const layers = [{ source: 'environment', values: { ...values, PROXY_HTTPS_PORT: '8443' } }] as const;
+      const { tlsEndpoints } = wantedOf(loadSettings(layers, 'light').settings, { listen: undefined, mode: 'light' });
+      expect(tlsEndpoints[0]).toMatchObject({ address: '127.0.0.1', port: 8443 });
+    },
     PUBLIC_ADDRESSES: async () => {
       const { status, message } = await healthOf(reachable(), 'dns');
       expect([status, message]).toEqual([
