@@ -10,6 +10,6 @@ export async function isWanted({ opsJobs }: Deps): Promise<boolean> {
   return (await openJob(opsJobs, SIMULATION_JOB)) !== undefined;
 }
 
-export async function run(deps: Deps): Promise<{ step: Step }> {
-  return { step: await carryOnSimulation(deps) };
+export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<{ step: Step }> {
+  return { step: await carryOnSimulation(deps, signal) };
 }

@@ -27,7 +27,13 @@ import {
   type SimulationJobInput,
   type SimulationMemory,
 } from './jobs.ts';
-import { SIMULATION_ACCOUNT, SIMULATION_CHANNEL, type SimulationOrder, type SimulationPorts } from './port.ts';
+import {
+  SIMULATION_ACCOUNT,
+  SIMULATION_CHANNEL,
+  SIMULATION_MARK,
+  type SimulationOrder,
+  type SimulationPorts,
+} from './port.ts';
 
 export type CarryOnDeps = FollowDeps &
   ServiceAccountDeps &
@@ -36,6 +42,7 @@ export type CarryOnDeps = FollowDeps &
 interface Work extends Followed {
   deps: CarryOnDeps;
   input: SimulationJobInput;
+  signal: AbortSignal;
 }
 
 const REMOVAL = "Couldn't remove the simulation yet";
@@ -50,7 +57,7 @@ const STREAM_PORT = 8089;
  * Runs one step of the open job. Rejects if our own database is unavailable; the next step then
  * continues.
  */
-export async function carryOnSimulation(deps: CarryOnDeps): Promise<Step> {
+export async function carryOnSimulation(deps: CarryOnDeps, signal: AbortSignal): Promise<Step> {
   const job = await openJob(deps.opsJobs, SIMULATION_JOB);
   if (job === undefined) return 'none';
   const read = readSimulationJob(job);
@@ -59,7 +66,7 @@ export async function carryOnSimulation(deps: CarryOnDeps): Promise<Step> {
     return 'ended';
   }
   const { input, memory } = read;
-  const work = { deps, job, kind: KIND, action: SIMULATION_RUN, intent: input.intent, input };
+  const work = { deps, job, kind: KIND, action: SIMULATION_RUN, intent: input.intent, input, signal };
   if (memory === undefined) return begin(work);
   if (memory.stage === 'running') return follow(work, memory);
   const left = memory.stage === 'preparing' ? ending(memory, 'lost', 'The setup was interrupted.') : memory;
@@ -69,9 +76,10 @@ export async function carryOnSimulation(deps: CarryOnDeps): Promise<Step> {
 async function begin(work: Work): Promise<Step> {
   const { deps, job, input } = work;
   const startedAt = deps.now().toISOString();
-  const memory: SimulationMemory = {
+  let memory: SimulationMemory = {
     stage: 'preparing',
     seen_at: startedAt,
+    channel_id: null,
     report: null,
     cpu: null,
     memory_bytes: null,
@@ -82,16 +90,26 @@ async function begin(work: Work): Promise<Step> {
   const log = [`Setting up the channel ${SIMULATION_CHANNEL} and the account ${USERNAME}.`];
   await changeJob(work, { state: 'running', startedAt, memory, phase: 'Setting up', log });
   try {
-    const pem = await prepare(contextOf(work));
+    const { id: channelId } = await createGroup(contextOf(work), { name: SIMULATION_CHANNEL });
+    memory = { ...memory, channel_id: channelId };
+    await note(work, { memory });
+    const pem = await makeAccount(contextOf(work), job.id);
     const { clients, minutes, ramp, every } = input;
     const order = { places: await placesOf(deps), pem, clients, seconds: 60 * minutes, ramp, every };
+    await note(work, { phase: 'Connecting' });
     await deps.simulator.start(job.id, order);
+    const seen = { ...memory, stage: 'running', seen_at: deps.now().toISOString() } as const;
+    await note(work, { memory: seen, log: [`${clientsOf(work)} connect.`] });
+    return 'running';
   } catch (error) {
     return remove(work, ending(memory, 'failed', messageOf(error)));
   }
-  const seen = { ...memory, stage: 'running', seen_at: deps.now().toISOString() } as const;
-  await changeJob(work, { memory: seen, phase: 'Connecting', log: [`${clientsOf(work)} connect.`] });
-  return 'running';
+}
+
+/** Rejects if this step was given up: then another one may have removed everything already. */
+async function note(work: Work, change: OpsJobChange): Promise<void> {
+  work.signal.throwIfAborted();
+  if (!(await changeJob(work, change))) throw new Error('The job was ended while it was set up.');
 }
 
 /** By whoever has requested it; its rights were checked then. */
@@ -102,10 +120,10 @@ function contextOf({ deps, job }: Work): ServiceAccountContext {
 const clientsOf = ({ input }: Work): string => `${input.clients} clients`;
 
 /** Resolves with the certificate of the clients and its key. */
-async function prepare({ deps, actor }: ServiceAccountContext): Promise<string> {
-  await createGroup({ deps, actor }, { name: SIMULATION_CHANNEL });
+async function makeAccount({ deps, actor }: ServiceAccountContext, jobId: string): Promise<string> {
   const keeping = { ...deps, settings: { ...deps.settings, KEEP_CLIENT_KEYS: true } };
-  const wanted = { name: SIMULATION_ACCOUNT, kind: 'data', groups: [GROUP] } as const;
+  const attributes = { [SIMULATION_MARK]: jobId };
+  const wanted = { name: SIMULATION_ACCOUNT, kind: 'data', groups: [GROUP], attributes } as const;
   await createServiceAccount({ deps: keeping, actor }, wanted);
   const made = await deps.certificateStore.made([USERNAME]);
   const newest = made.toSorted((a, b) => b.issuedAt.localeCompare(a.issuedAt))[0];
@@ -188,7 +206,10 @@ function ending(
   return { ...memory, stage: 'removing', outcome, error };
 }
 
-/** The account first: its certificate must not outlive the run, whatever keeps the channel. */
+/**
+ * Only what this job has made. The account first: its certificate must not outlive the run,
+ * whatever keeps the channel.
+ */
 async function remove(work: Work, memory: SimulationMemory): Promise<Step> {
   const { deps, job } = work;
   const { identity } = deps;
@@ -197,8 +218,9 @@ async function remove(work: Work, memory: SimulationMemory): Promise<Step> {
   await deps.simulator.stop(job.id);
   try {
     const account = await identity.accounts.named(USERNAME);
-    if (account?.kind === 'service' && account.isActive) await deleteServiceAccount(context, { id: account.id });
-    const group = await identity.groups.named(GROUP);
+    if (account?.isActive === true && account.attributes[SIMULATION_MARK] === job.id)
+      await deleteServiceAccount(context, { id: account.id });
+    const group = memory.channel_id === null ? undefined : await identity.groups.get(memory.channel_id);
     const others = (group?.members ?? []).map(({ username }) => username).filter((name) => name !== USERNAME);
     if (group !== undefined && others.length === 0) await deleteGroup(context, { id: group.id });
     await deps.simulator.forget(job.id);
@@ -213,13 +235,13 @@ function end(work: Work, memory: SimulationMemory, others: string[]): Promise<St
   const result = resultOf(memory, others);
   const rest = { result, phase: null, phasePercent: null };
   const left = others.length === 0 ? '' : ` The channel stays: ${others.join(', ')} are members.`;
-  const text = `The account ${USERNAME} and its certificate are removed.${left}`;
+  const done = `The account ${USERNAME} and its certificate are removed.${left}`;
+  const more = memory.channel_id === null ? {} : { text: done };
   if (memory.outcome === 'failed' || result === null)
-    return endFollowed(work, 'failed', { ...rest, error: memory.error ?? 'It has not begun.' }, { text });
-  if (memory.outcome === 'stopped')
-    return endFollowed(work, 'interrupted', { ...rest, error: 'Stopped early.' }, { text });
+    return endFollowed(work, 'failed', { ...rest, error: memory.error ?? 'It has not begun.' }, more);
+  if (memory.outcome === 'stopped') return endFollowed(work, 'interrupted', { ...rest, error: 'Stopped early.' }, more);
   if (memory.outcome === 'lost')
-    return endFollowed(work, 'interrupted', { ...rest, error: memory.error ?? 'Interrupted.' }, { text });
-  if (isComplete(result)) return endFollowed(work, 'succeeded', rest, { text });
-  return endFollowed(work, 'failed', { ...rest, error: 'Deliveries were lost, or connections ended.' }, { text });
+    return endFollowed(work, 'interrupted', { ...rest, error: memory.error ?? 'Interrupted.' }, more);
+  if (isComplete(result)) return endFollowed(work, 'succeeded', rest, more);
+  return endFollowed(work, 'failed', { ...rest, error: 'Deliveries were lost, or connections ended.' }, more);
 }

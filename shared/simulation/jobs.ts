@@ -30,6 +30,8 @@ const memorySchema = z.object({
   stage: z.enum(['preparing', 'running', 'removing']),
   /** When a process of management last saw the simulator. */
   seen_at: z.iso.datetime(),
+  /** That it has made. */
+  channel_id: z.string().nullable(),
   report: simulationReportSchema.nullable(),
   cpu: cpuSchema.nullable(),
   memory_bytes: z.number().nullable(),

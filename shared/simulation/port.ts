@@ -5,6 +5,8 @@ import { z } from 'zod';
 
 export const SIMULATION_CHANNEL = 'EXERCISE';
 export const SIMULATION_ACCOUNT = 'exercise';
+/** Attribute of the account: the job that has made it. */
+export const SIMULATION_MARK = 'holdfast_simulation';
 
 const count = z.int().nonnegative();
 

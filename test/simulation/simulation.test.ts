@@ -14,7 +14,7 @@ beforeEach(async () => {
   world = await peopleWorld({ CORE_STREAMING_URL: 'tls://core.example.org:8089' });
 });
 
-const step = () => run(world.deps);
+const step = (signal = new AbortController().signal) => run(world.deps, world.around.now, signal);
 const job = async () => (await world.deps.opsJobs.list({ kind: SIMULATION_JOB }, 0, 1)).results[0];
 const start = (order: object = ORDER) => world.ask('POST', '/api/ops/simulation', order);
 
@@ -123,10 +123,11 @@ describe('a simulation', () => {
   it('whose setup was interrupted is removed', async () => {
     await start();
     const { id } = (await job()) ?? { id: '' };
-    await world.deps.identity.groups.create(CHANNEL);
+    const { id: channelId } = await world.deps.identity.groups.create(CHANNEL);
     const memory = {
       stage: 'preparing',
       seen_at: world.around.now.toISOString(),
+      channel_id: channelId,
       report: null,
       cpu: null,
       memory_bytes: null,
@@ -139,6 +140,58 @@ describe('a simulation', () => {
     expect(await job()).toMatchObject({ state: 'failed', error: 'The setup was interrupted.' });
     expect(await left()).toEqual([false, false, 0]);
   });
+
+  it('removes nothing that somebody else made between the request and the first step', async () => {
+    await start();
+    await world.deps.identity.groups.create(CHANNEL);
+    await world.deps.identity.accounts.create({ username: 'svc_exercise', name: 'Own', kind: 'service' });
+    await step();
+    expect(await job()).toMatchObject({ state: 'failed', error: expect.stringContaining('taken') });
+    expect(await left()).toEqual([true, true, 0]);
+    const group = await world.deps.identity.groups.named(CHANNEL);
+    await world.deps.identity.groups.delete(group?.id ?? '');
+    world.around.now = new Date(world.around.now.getTime() + 60_000);
+    await world.deps.opsJobs.add({
+      id: crypto.randomUUID(),
+      kind: SIMULATION_JOB,
+      actor: 'webadmin',
+      input: { ...ORDER, intent: 1 },
+      now: world.around.now.toISOString(),
+    });
+    await step();
+    expect(await job()).toMatchObject({ state: 'failed', error: expect.stringContaining('already taken') });
+    expect(await left()).toEqual([false, true, 0]);
+  });
+
+  it.each(['channel', 'account', 'simulator'] as const)(
+    'removes what a step that was given up makes after all: the %s',
+    async (what) => {
+      await start();
+      const reached = Promise.withResolvers<void>();
+      const goesOn = Promise.withResolvers<void>();
+      const late = <A extends unknown[], R>(act: (...given: A) => Promise<R>): ((...given: A) => Promise<R>) => {
+        return async (...given) => {
+          reached.resolve();
+          await goesOn.promise;
+          return act(...given);
+        };
+      };
+      const { identity, simulator } = world.deps;
+      if (what === 'channel') identity.groups.create = late(identity.groups.create.bind(identity.groups));
+      if (what === 'account') identity.accounts.create = late(identity.accounts.create.bind(identity.accounts));
+      if (what === 'simulator') simulator.start = late(simulator.start.bind(simulator));
+      const limit = new AbortController();
+      const slow = step(limit.signal);
+      await reached.promise;
+      limit.abort(new Error('not done within 50 s'));
+      await step();
+      expect(await job()).toMatchObject({ state: 'failed', error: 'The setup was interrupted.' });
+      goesOn.resolve();
+      await slow;
+      expect([await left(), simulator.started.size]).toEqual([[false, false, 0], 0]);
+      expect(outcomes()).toHaveLength(1);
+    },
+  );
 
   it('leaves a channel that has other members, and names them, also hidden ones', async () => {
     await start();
@@ -157,11 +210,11 @@ describe('a simulation', () => {
     await step();
     world.deps.simulator.reports = { ...SENDING, phase: 'done', delivered: 120 };
     const { groups } = world.deps.identity;
-    const named = groups.named.bind(groups);
-    groups.named = () => Promise.reject(new AppError('unavailable', 'The provider does not answer.'));
+    const get = groups.get.bind(groups);
+    groups.get = () => Promise.reject(new AppError('unavailable', 'The provider does not answer.'));
     await step();
     expect((await job())?.state).toBe('running');
-    groups.named = named;
+    groups.get = get;
     await step();
     expect((await job())?.state).toBe('succeeded');
     expect(await left()).toEqual([false, false, 0]);

@@ -46,6 +46,9 @@ const coreHealth = z.object({
   data: z.object({ memory_used_bytes: z.number().nullish(), thinning_seconds: z.number().nullish() }),
 });
 
+/** Newest first; only one simulation is open at a time. */
+const jobPage = z.object({ results: z.array(z.object({ finished_at: z.string().nullable() })) });
+
 type Account = z.infer<typeof account>;
 
 export interface Removal {
@@ -71,6 +74,7 @@ export class ExerciseManagement {
    * nothing, when the account or the channel may be of somebody else.
    */
   async clear(): Promise<Removal> {
+    await this.#mustBeAlone();
     const own = ownIn(await this.#activeAccounts());
     const channel = await this.#channel();
     // A channel has no attributes in the API: only the account says who made it.
@@ -81,6 +85,7 @@ export class ExerciseManagement {
 
   /** On demand: removes the account, and the channel when it has no other members. */
   async clean(): Promise<Removal> {
+    await this.#mustBeAlone();
     return this.#remove(ownIn(await this.#activeAccounts()), (await this.#channel())?.id);
   }
 
@@ -114,6 +119,16 @@ export class ExerciseManagement {
   async core(): Promise<{ memoryBytes: number | undefined; thinningSeconds: number }> {
     const { data } = coreHealth.parse(await this.#ask('GET', '/api/health/core'));
     return { memoryBytes: data.memory_used_bytes ?? undefined, thinningSeconds: data.thinning_seconds ?? 0 };
+  }
+
+  /** A simulation of the console has a channel and an account of the same names. */
+  async #mustBeAlone(): Promise<void> {
+    const { results } = jobPage.parse(await this.#ask('GET', '/api/ops/jobs?kind=simulation&page=1&page_size=1'));
+    if (results.every((job) => job.finished_at !== null)) return;
+    throw new StackError(
+      'A simulation that was started in the console is running.',
+      'wait for its end, or stop it on the page Simulation (DELETE /api/ops/simulation)',
+    );
   }
 
   /** The account first: its certificate must not outlive the run, whatever keeps the channel. */

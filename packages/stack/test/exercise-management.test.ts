@@ -21,6 +21,8 @@ class FakeApi {
   /** The visible members of each channel, and hidden ones that are no service accounts. */
   readonly channels = new Map<string, string[]>();
   keepsKeys = true;
+  /** When the newest simulation of the console ended; undefined: there was none. */
+  simulation: string | null | undefined;
   readonly requests: string[] = [];
 
   management(): ExerciseManagement {
@@ -38,6 +40,8 @@ class FakeApi {
     this.requests.push(`${method} ${pathname}`);
     const [, , resource, key = ''] = pathname.split('/');
     const given = JSON.parse(body) as { name: string; kind: string; groups: string[] };
+    if (key === 'jobs')
+      return Response.json({ results: this.simulation === undefined ? [] : [{ finished_at: this.simulation }] });
     if (resource === 'ops') return new Response('PEM');
     return resource === 'groups' ? this.#groups(method, key, given) : this.#accounts(method, key, given, searchParams);
   }
@@ -108,6 +112,16 @@ it('sets up a channel and an account, and removes both', async () => {
   expect(api.left()).toEqual(['core_blue', 'core_EXERCISE', 'svc_gateway', 'svc_exercise']);
   expect(await management.remove()).toEqual({ account: true, channel: true, members: [] });
   expect(api.left()).toEqual(['core_blue', 'svc_gateway']);
+});
+
+it('leaves a simulation of the console alone while it runs', async () => {
+  const api = apiWith({ core_EXERCISE: [] }, OWN);
+  api.simulation = null;
+  await expect(api.management().clear()).rejects.toThrow('started in the console is running');
+  await expect(api.management().clean()).rejects.toHaveProperty('remedy', expect.stringContaining('page Simulation'));
+  expect(deletions(api)).toEqual([]);
+  api.simulation = '2026-06-15T12:40:00.000Z';
+  expect(await api.management().clean()).toMatchObject({ account: true, channel: true });
 });
 
 it('removes at the start what an interrupted exercise has left', async () => {
