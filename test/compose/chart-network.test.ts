@@ -80,6 +80,7 @@ function flowsOf(name: string, known: Record<string, Labels>): string[] {
 }
 
 const DATABASE: Labels = { 'cnpg.io/cluster': 'app-database' };
+const GATEWAY: Labels = { 'gateway.networking.k8s.io/gateway-name': 'holdfast' };
 const NATS: Labels = { 'app.kubernetes.io/name': 'nats' };
 const AUTHENTIK: Labels = { 'app.kubernetes.io/name': 'authentik' };
 /** To itself: the probes of the console use the public ports. */
@@ -88,10 +89,11 @@ const CORE = ['core:8089', 'core:8443', 'core:8446'].map((to) => `management -> 
 
 describe.skipIf(noHelm)(noHelm ? 'helm is not installed: policies not read' : 'the network policies', () => {
   it('let several nodes of our own core do what they need, and a stranger nothing', () => {
-    expect(flowsOf('cluster', { database: DATABASE, nats: NATS, stranger: {} }).toSorted()).toEqual(
+    expect(flowsOf('cluster', { database: DATABASE, nats: NATS, gateway: GATEWAY, stranger: {} }).toSorted()).toEqual(
       [
         ...MANAGEMENT,
         ...CORE,
+        ...['management:8081', 'management:8443', 'management:8446', 'core:8089'].map((to) => `gateway -> ${to}`),
         'management -> identity:9000',
         'management -> identity:3389',
         'management -> database:5432',
