@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { BLUEPRINT } from '../../packages/setup/identity/setup.ts';
 import { SETTING_NAMES, SETTINGS } from '../../shared/settings/table.ts';
 import { CASES, CHART, type Container, containersOf, helm, noHelm, podsOf, render, valuesOf } from './chart.ts';
 
@@ -93,6 +94,38 @@ describe.skipIf(noHelm)(noHelm ? 'helm is not installed: pods not checked' : 'ev
     for (const { name } of container.volumeMounts ?? [])
       expect([name, volumes.has(name) || isOwn(name)]).toEqual([name, true]);
   });
+});
+
+describe.skipIf(noHelm)(noHelm ? 'helm is not installed: moves not checked' : 'a pod', () => {
+  const ofKind = (name: string, wanted: string) => render(name).filter(({ kind }) => kind === wanted);
+
+  it('that is broken is replaced after a rollback', () => {
+    for (const name of CASES)
+      for (const { spec } of ofKind(name, 'StatefulSet')) expect(spec?.['podManagementPolicy']).toBe('Parallel');
+  });
+
+  it('of management can always leave a machine whose volume the core needs elsewhere', () => {
+    const budgets = (name: string) => ofKind(name, 'PodDisruptionBudget').map(({ metadata }) => metadata.name);
+    expect(budgets('cluster')).toContain('management');
+    expect(budgets('one-machine')).toEqual([]);
+  });
+
+  it('takes a claim that is there for the history of a release', () => {
+    const claim = 'core.release.databaseStorage.existingClaim=restored';
+    const { output } = helm('template', 'holdfast', '.', '-f', valuesOf('release'), '--set', claim);
+    expect(output).toContain('persistentVolumeClaim: { claimName: restored }');
+    expect(output).not.toContain('name: core-database-data\n  labels');
+  });
+});
+
+it("authentik's own chart mounts the blueprint where identity-setup looks for it", () => {
+  const values = parse(readFileSync(join(CHART, 'values/authentik.yaml'), 'utf8')) as {
+    global: { volumes: { name: string }[]; volumeMounts: { name: string; mountPath: string }[] };
+  };
+  const { volumes, volumeMounts } = values.global;
+  expect(volumes).toEqual([{ name: 'holdfast-blueprint', configMap: { name: 'authentik-blueprint' } }]);
+  expect(`${volumeMounts[0]?.mountPath}/holdfast.yaml`).toBe(`/blueprints/${BLUEPRINT}`);
+  expect(readFileSync(join(CHART, 'templates/identity.yaml'), 'utf8')).toContain('\n  holdfast.yaml: |');
 });
 
 describe.skipIf(noHelm)(noHelm ? 'helm is not installed: services not checked' : 'services', () => {
@@ -236,6 +269,11 @@ const FAULTS: [string, string, Record<string, unknown>][] = [
   ['direct', 'which needs databases.cloudNativePG=true', { 'backups.method': 'volumeSnapshot' }],
   ['cluster', 'needs backups.objectStore.destinationPath', { 'backups.objectStore.secret': '' }],
   ['cluster', 'Restored databases need a place of their own', { 'backups.objectStore.generation': 1 }],
+  [
+    'release',
+    'set core.release.databaseStorage.existingClaim to its name, and remove recover.core',
+    { 'backups.volumeSnapshot.recover.core': 'core-database-20261101020000' },
+  ],
   ['release', 'which needs backups.volumeSnapshot.className', { 'backups.volumeSnapshot.className': '' }],
 ];
 
@@ -280,6 +318,7 @@ describe.skipIf(noHelm)(
       ['an unknown value', { 'management.replica': 2 }, 'replica'],
       ['a secret as a setting', { 'settings.SMTP_URL': 'smtp://user:password@mail' }, 'SMTP_URL'],
       ['an unknown setting', { 'settings.COT_RETENTION': 3 }, 'COT_RETENTION'],
+      ['a telephone number without quotes', { 'settings.ALERT_SMS_TO': 436641234567 }, 'ALERT_SMS_TO'],
       ['the image latest', { 'image.tag': 'latest' }, 'image/tag'],
       ['an image without a tag', { 'caddy.image': 'caddy' }, 'caddy/image'],
       ['ten nodes', { 'core.nodes': 10 }, 'core/nodes'],
@@ -306,6 +345,13 @@ describe('the settings', () => {
 
   it('take every setting without a secret that the chart does not set itself', () => {
     expect(properties.settings.propertyNames.anyOf[0].enum.toSorted()).toEqual(wanted.toSorted());
+  });
+
+  it.skipIf(noHelm)('keep large numbers as they are', () => {
+    const values = 'settings.MON_ALERT_COOLDOWN=1000000,settings.DB_AUTOVACUUM_SCALE_FACTOR=0.1';
+    const { output } = helm('template', 'holdfast', '.', '-f', valuesOf('one-machine'), '--set-json', values);
+    expect(output).toContain('MON_ALERT_COOLDOWN: "1000000"');
+    expect(output).toContain('DB_AUTOVACUUM_SCALE_FACTOR: "0.1"');
   });
 
   it('name no variable that is no setting of ours', () => {

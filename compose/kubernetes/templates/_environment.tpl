@@ -11,8 +11,13 @@ IDENTITY_URL: {{ ternary .Values.identity.authentik.url "http://identity:9000" (
 HOLDFAST_APP_DATABASE: {{ include "holdfast.databasePlace" (dict "root" . "name" "app") }}
 HOLDFAST_CORE_DATABASE: {{ include "holdfast.databasePlace" (dict "root" . "name" "core") }}
 {{- range $name, $value := .Values.settings }}
-{{ $name }}: {{ $value | toString | quote }}
+{{ $name }}: {{ include "holdfast.text" $value | quote }}
 {{- end }}
+{{- end }}
+
+{{/* A value as text. Large numbers would be written with an exponent. */}}
+{{- define "holdfast.text" -}}
+{{- if kindIs "float64" . }}{{ eq (floor .) . | ternary (int64 .) . }}{{ else }}{{ . }}{{ end }}
 {{- end }}
 
 {{/* HOST:PORT of a database. A dict of `root` and `name`. */}}
