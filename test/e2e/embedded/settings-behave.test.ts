@@ -178,6 +178,9 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
       return status;
     };
     expect(await statusOfOther({})).toBe(429);
+    // Every process over the database refuses this address now.
+    const released = `UPDATE sign_in_failures SET failed_at = '{}', locked_until = NULL, changed_at = now()`;
+    await query(other.file().state_database, released);
     expect(await statusOfOther({ TRUSTED_PROXIES: '127.0.0.0/8' })).toBe(200);
   },
   SESSION_KEY: async () => {
