@@ -38,7 +38,7 @@ const managements = (layers: readonly string[]): string[] =>
  */
 const INSIDE = ['TRUSTED_PROXIES', 'CORE_DATA_DIR', 'LISTEN_ADDRESS', 'API_PORT', 'PORTAL_PORT', 'DATA_DIR', 'LOG_DIR'];
 /** Of other programs; the one that the web reaches has none of them. */
-const SECRETS_OF_OTHERS = /^(?:FLOWS_|VIDEO_|IDENTITY_(?!TOKEN|URL)|NATS_)/;
+const SECRETS_OF_OTHERS = /^(?:FLOWS_|VIDEO_|IDENTITY_(?!TOKEN|URL)|NATS_PASSWORD)/;
 
 /** They do their work and end; what depends on them waits for that. */
 const ONE_SHOT = ['configuration', 'identity-setup', 'release'];

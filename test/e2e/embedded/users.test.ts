@@ -109,7 +109,7 @@ function copyOf(directory: string): void {
     .split('\n');
   for (const file of files) {
     mkdirSync(dirname(join(directory, file)), { recursive: true });
-    cpSync(join(home, file), join(directory, file));
+    cpSync(join(home, file), join(directory, file), { recursive: true, verbatimSymlinks: true });
   }
   execFileSync('cp', ['-al', join(home, 'node_modules'), join(directory, 'node_modules')]);
 }
