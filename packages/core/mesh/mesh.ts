@@ -17,12 +17,13 @@ import {
 } from '../stream/other-nodes.ts';
 import type { Outgoing } from '../stream/outboxes.ts';
 import type { Bus } from './bus.ts';
-import { type Batch, decodeMessage, type MeshEvent, Parts } from './messages.ts';
+import { type Batch, decodeMessage, type MeshEvent } from './messages.ts';
+import { HeardNodes, questionSchema } from './heard.ts';
 import type { Announcement } from './nodes.ts';
 import { Peers } from './peers.ts';
 import { Relayed } from './relayed.ts';
 import { RemoteClients } from './remote-clients.ts';
-import { Sender } from './sender.ts';
+import { type Missed, Sender } from './sender.ts';
 import { subjects } from './subjects.ts';
 
 export interface MeshOptions {
@@ -50,24 +51,8 @@ export interface MeshOptions {
 
 /** More than the milliseconds since 1970: no number comes back after a restart. */
 const NUMBERS_PER_NODE = 2 ** 44;
-/** For the newest reports of these groups; with `after` for what was missed since that message. */
-const questionSchema = z.object({ node: z.string(), places: z.array(z.int()), after: z.number().optional() });
 const replayedSchema = z.object({ replayed: z.object({ node: z.string(), upTo: z.number(), isWhole: z.boolean() }) });
-const ASK_AGAIN_MS = 2_000;
 const SUBSCRIPTION = /^tls:(\d+)$/;
-
-/** What this node has of another one. */
-interface Heard {
-  run: string;
-  /** Of its last message. */
-  sequence: number;
-  /** Of a large event. */
-  parts: Parts;
-  /** It may have said something that was missed: it is asked, and goes on after its answer. */
-  isBehind: boolean;
-  /** While no answer has come. */
-  requestedMs: number | undefined;
-}
 
 export class Mesh implements OtherNodes {
   readonly #options: MeshOptions;
@@ -78,18 +63,21 @@ export class Mesh implements OtherNodes {
   readonly #wanted = new Set<number>();
   readonly #subscribed = new Map<number, () => void>();
   #isInterestChanged = false;
-  readonly #heard = new Map<string, Heard>();
+  readonly #heard: HeardNodes;
 
   constructor(options: MeshOptions) {
     this.#options = options;
     const { node, bus, log, now } = options;
     this.#sender = new Sender({ node, bus, log, now });
+    this.#heard = new HeardNodes({ ...options, wanted: this.#wanted });
     this.peers = new Peers({
       ...options,
       clients: this.#clients,
       local: () => this.#local?.all() ?? [],
       left: (client) => this.#local?.leftElsewhere(client),
-      joined: (...given) => this.#joined(...given),
+      sequence: () => this.#sender.sequence,
+      reached: (...given) => this.#heard.reached(...given),
+      joined: (...given) => this.#heard.joined(...given),
       schedule: () => this.#sender.schedule(),
     });
     this.#sender.onTurn = () => {
@@ -119,9 +107,7 @@ export class Mesh implements OtherNodes {
     bus.subscribe(subjects.reports, (message) => this.#takeQuestion(message));
     bus.subscribe(subjects.control, this.#options.control);
     bus.subscribe(subjects.replay(node), (message) => this.#takeReplay(message));
-    bus.onChange(() => {
-      for (const heard of this.#heard.values()) Object.assign(heard, { isBehind: true, requestedMs: undefined });
-    });
+    bus.onChange(() => this.#heard.cut());
     this.peers.start();
   }
 
@@ -129,7 +115,7 @@ export class Mesh implements OtherNodes {
   async look(): Promise<void> {
     await this.#options.bus.fence();
     this.peers.proven();
-    for (const [node, heard] of this.#heard) if (heard.isBehind) this.#askForMissed(node, heard);
+    this.#heard.look();
   }
 
   /** Something that is no event. It reaches each node, also one that is cut off now. */
@@ -138,7 +124,7 @@ export class Mesh implements OtherNodes {
   }
 
   toPlaces(event: Outgoing, places: readonly number[], sent: SentTo = {}): void {
-    if (places.length > 0 && this.peers.mayHear) this.#sender.toPlaces(event, places, headOf(sent));
+    if (places.length > 0) this.#sender.toPlaces(event, places, headOf(sent));
   }
 
   toClients(event: Outgoing, clients: readonly RemoteClient[], places: readonly number[] | undefined): void {
@@ -221,33 +207,7 @@ export class Mesh implements OtherNodes {
         this.#subscribed.delete(place);
       }
     this.#clients.forgetReports((place) => this.#wanted.has(place));
-    this.#askFor(added, subjects.reports);
-  }
-
-  /** One that starts has nothing to tell of before. One that asks was cut off itself. */
-  #joined(node: string, run: string, wantsState: boolean): void {
-    const heard = this.#heard.get(node);
-    if (heard?.run !== run) {
-      this.#heard.set(node, { run, sequence: 0, parts: new Parts(), isBehind: false, requestedMs: undefined });
-      return this.#askFor([...this.#wanted], subjects.node(node));
-    }
-    if (wantsState) heard.isBehind = true;
-    if (heard.isBehind) this.#askForMissed(node, heard);
-    else this.#askFor([...this.#wanted], subjects.node(node));
-  }
-
-  #askForMissed(other: string, heard: Heard): void {
-    const atMs = this.#options.steadyMs();
-    if (heard.requestedMs !== undefined && atMs - heard.requestedMs < ASK_AGAIN_MS) return;
-    heard.requestedMs = atMs;
-    const question = { node: this.#options.node, places: [...this.#wanted], after: heard.sequence };
-    this.#options.bus.publish(subjects.node(other), Buffer.from(JSON.stringify(question)));
-  }
-
-  #askFor(places: readonly number[], subject: string): void {
-    if (places.length === 0) return;
-    const question = { node: this.#options.node, places };
-    this.#options.bus.publish(subject, Buffer.from(JSON.stringify(question)));
+    this.#heard.askFor(added, subjects.reports);
   }
 
   /** Another node wants the newest reports of these groups. */
@@ -257,7 +217,7 @@ export class Mesh implements OtherNodes {
 
   #answer(message: Buffer): void {
     const read = questionSchema.parse(JSON.parse(message.toString('utf8')));
-    if (read.after !== undefined) return this.#replay(read.node, read.places, read.after);
+    if (read.after !== undefined) return this.#replay({ ...read, after: read.after });
     for (const client of this.#local?.all() ?? []) {
       const latest = client.shown?.latest;
       if (latest?.isKept !== true || !meet(client.audience.places, read.places)) continue;
@@ -266,11 +226,11 @@ export class Mesh implements OtherNodes {
     }
   }
 
-  #replay(to: string, places: readonly number[], after: number): void {
+  #replay({ node: to, places, ...missed }: z.infer<typeof questionSchema> & Missed): void {
     const { node, bus } = this.#options;
     const own = [subjects.all, subjects.control, subjects.node(to)];
     const wanted = new Set([...own, ...places.map((place) => subjects.group(place))]);
-    const replayed = this.#sender.replay(subjects.replay(to), after, (subject) => wanted.has(subject));
+    const replayed = this.#sender.replay(subjects.replay(to), missed, (subject) => wanted.has(subject));
     bus.publish(subjects.replay(to), Buffer.from(JSON.stringify({ replayed: { node, ...replayed } })));
   }
 
@@ -279,14 +239,7 @@ export class Mesh implements OtherNodes {
     this.#guarded(message, () => {
       const end = replayedSchema.safeParse(JSON.parse(message.toString('utf8')));
       if (!end.success) return this.#options.control(message);
-      const { node, upTo, isWhole } = end.data.replayed;
-      const heard = this.#heard.get(node);
-      if (heard?.isBehind !== true) return;
-      heard.isBehind = false;
-      heard.requestedMs = undefined;
-      heard.sequence = Math.max(heard.sequence, upTo);
-      if (!isWhole) this.#options.missed();
-      this.#askFor([...this.#wanted], subjects.node(node));
+      this.#heard.replayed(end.data.replayed);
     });
   }
 
@@ -294,13 +247,12 @@ export class Mesh implements OtherNodes {
   #take(message: Buffer, isReplay = false): void {
     this.#guarded(message, () => {
       const read = decodeMessage(message);
-      const heard = this.#heard.get(read.node);
-      if (heard === undefined || (heard.isBehind && !isReplay) || read.sequence <= heard.sequence) return;
-      heard.sequence = read.sequence;
-      if (!('index' in read)) return this.#relay(read);
-      const whole = heard.parts.take(read);
+      const parts = this.#heard.take(read, isReplay);
+      if (parts === undefined) return;
+      if (!('index' in read)) return this.#relay(read, isReplay);
+      const whole = parts.take(read);
       const large = whole && decodeMessage(whole);
-      if (large !== undefined && !('index' in large)) this.#relay(large);
+      if (large !== undefined && !('index' in large)) this.#relay(large, isReplay);
     });
   }
 
@@ -313,17 +265,18 @@ export class Mesh implements OtherNodes {
     }
   }
 
-  #relay(batch: Batch): void {
+  #relay(batch: Batch, isReplay: boolean): void {
+    const sentMs = isReplay ? batch.atMs : undefined;
     const stamp = this.#options.stampAt(batch.atMs);
     for (const event of batch.events) {
       const relayed = new Relayed(event.xml, stamp, this.#options.redeliver);
       if (batch.isAnswer) this.#takeAnswer(event, relayed, batch.places ?? []);
-      else if (batch.clients !== undefined) this.#local?.relayTo(relayed, batch.clients, batch.places);
-      else if (batch.places === undefined) this.#local?.relayToEverybody(relayed);
+      else if (batch.clients !== undefined) this.#local?.relayTo(relayed, batch.clients, batch.places, sentMs);
+      else if (batch.places === undefined) this.#local?.relayToEverybody(relayed, sentMs);
       else {
         const client = event.isReport ? this.#clients.get(event.sender) : undefined;
         if (client !== undefined) client.latest = relayed.kept();
-        this.#local?.relay(relayed, batch.places, event.except);
+        this.#local?.relay(relayed, batch.places, event.except, sentMs);
       }
     }
   }

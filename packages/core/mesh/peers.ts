@@ -39,6 +39,8 @@ const messageSchema = z.discriminatedUnion('kind', [
     ...from,
     seen: z.array(z.tuple([z.number(), z.number(), z.int()])),
     memoryBytes: z.int(),
+    /** Of its last message to the others. */
+    sequence: z.int(),
   }),
   z.object({ kind: z.literal('bye'), ...from }),
   z.object({ kind: z.literal('end'), ...from, number: z.number() }),
@@ -58,9 +60,14 @@ export interface PeersOptions {
   left: (client: RemoteClient) => void;
   /**
    * Another node has sent all of its clients. `run` is another one after each of its starts. With
-   * `wantsState` it asks because it may have missed something.
+   * `wantsState` it asks because it may have missed something. `isReplaced`: its run before ended
+   * without notice.
    */
-  joined: (node: string, run: string, wantsState: boolean) => void;
+  joined: (node: string, run: string, how: { wantsState: boolean; isReplaced: boolean }) => void;
+  /** Of the last message of this node. */
+  sequence: () => number;
+  /** That node has said so much until now, and this one has heard it. */
+  reached: (node: string, run: string, sequence: number) => void;
   /** A client went with a node that was lost, or is still there. */
   went: (who: Presence) => void;
   came: (who: Presence) => void;
@@ -95,6 +102,8 @@ export class Peers {
   readonly #writeOffs: WriteOffs;
   /** Nodes that have not stopped, and when they were heard last: also lost ones. */
   readonly #known = new Map<string, number>();
+  /** Of those that have not stopped: the run that was heard last. */
+  readonly #runs = new Map<string, string>();
   readonly #changed = new Map<number, Client>();
   /** Of each node: what came of a large message. */
   readonly #parts = new Map<string, Parts>();
@@ -140,11 +149,6 @@ export class Peers {
   get isWhole(): boolean {
     const atMs = this.#options.steadyMs();
     return [...this.#known.values()].every((heardMs) => atMs - heardMs <= DEAF_MS);
-  }
-
-  /** False while this is the only node. */
-  get mayHear(): boolean {
-    return this.#known.size > 0;
   }
 
   start(): void {
@@ -197,7 +201,8 @@ export class Peers {
     this.#lastBeatMs = atMs;
     const isDue = ++this.#beats % SEEN_EVERY_BEATS === 0;
     const seen = isDue ? [...local()].map((each) => [each.number, each.lastReadMs, each.processed] as const) : [];
-    this.#say('beat', { seen: seen.map(([...each]) => each), memoryBytes: this.#options.announcement().memoryBytes });
+    const { memoryBytes } = this.#options.announcement();
+    this.#say('beat', { seen: seen.map(([...each]) => each), memoryBytes, sequence: this.#options.sequence() });
     for (const [node, peer] of this.#peers)
       if (wasDeaf) peer.heardMs = atMs;
       else if (atMs - peer.heardMs > SILENT_MS) this.#lost(node, peer);
@@ -255,6 +260,7 @@ export class Peers {
     }
     if (message.kind === 'bye') {
       this.#known.delete(node);
+      this.#runs.delete(node);
       return this.#gone(node, 'stopped');
     }
     if (message.kind === 'state') return this.#takeState(message);
@@ -273,6 +279,7 @@ export class Peers {
       return;
     }
     this.#nodes.heard(node, message.memoryBytes);
+    this.#options.reached(node, run, message.sequence);
     for (const [number, lastReadMs, processed] of message.seen) clients.get(number)?.seen(lastReadMs, processed);
   }
 
@@ -284,6 +291,8 @@ export class Peers {
     const before = this.#peers.get(node);
     if (before === undefined) log.info('mesh.node_joined', { node, clients: cards.length });
     this.#peers.set(node, { run, revision, heardMs: steadyMs(), isSettled });
+    const isReplaced = this.#runs.has(node) && this.#runs.get(node) !== run;
+    this.#runs.set(node, run);
     this.#known.set(node, steadyMs());
     const numbers = new Set(cards.map(({ number }) => number));
     const old = clients.of(node).filter(({ number }) => !numbers.has(number));
@@ -292,7 +301,7 @@ export class Peers {
     if (before !== undefined && before.run !== run) this.#writeOffs.lost(node, before.run, old, this.#living());
     this.#writeOffs.back(node, run);
     if (wantsState) this.#sayState(false, subjects.clientsOf(node));
-    joined(node, run, wantsState);
+    joined(node, run, { wantsState, isReplaced });
   }
 
   #remove(numbers: readonly number[]): void {

@@ -22,10 +22,17 @@ interface Open extends Target {
   bytes: number;
 }
 
+/** What another node has missed: messages after that one, if they were sent since then (1970). */
+export interface Missed {
+  after: number;
+  sinceMs: number;
+}
+
 interface Kept {
   subjects: readonly string[];
   message: Buffer;
   sequence: number;
+  atMs: number;
 }
 
 const MAX_KEPT_BYTES = 16 * 1024 * 1024;
@@ -42,7 +49,8 @@ export class Sender {
   #older: Kept[] = [];
   #newer: Kept[] = [];
   #newerBytes = 0;
-  #forgottenUpTo = 0;
+  /** The newest one that is kept no more. */
+  #forgotten = { sequence: 0, atMs: 0 };
   /** Called before the events of a turn go out. */
   onTurn: () => void = () => undefined;
 
@@ -88,6 +96,11 @@ export class Sender {
     this.#open.clear();
   }
 
+  /** Of the last message. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
   /** Something that is no event, to every node, also to those that are cut off now. */
   tell(message: Buffer): void {
     this.#options.bus.publish(subjects.control, message);
@@ -95,15 +108,19 @@ export class Sender {
   }
 
   /**
-   * Publishes on `to` what was published after that number on subjects that are wanted, without
+   * Publishes on `to` what was missed of what was published on subjects that are wanted, without
    * position reports: newer ones follow. `upTo`: what follows has greater numbers. `isWhole` is
    * false when some of it is kept no more.
    */
-  replay(to: string, after: number, isWanted: (subject: string) => boolean): { upTo: number; isWhole: boolean } {
+  replay(
+    to: string,
+    { after, sinceMs }: Missed,
+    isWanted: (subject: string) => boolean,
+  ): { upTo: number; isWhole: boolean } {
     const { bus, log } = this.#options;
     for (const kept of [...this.#older, ...this.#newer])
-      if (kept.sequence > after && kept.subjects.some(isWanted)) bus.publish(to, kept.message);
-    const isWhole = after >= this.#forgottenUpTo;
+      if (kept.sequence > after && kept.atMs >= sinceMs && kept.subjects.some(isWanted)) bus.publish(to, kept.message);
+    const isWhole = after >= this.#forgotten.sequence || sinceMs > this.#forgotten.atMs;
     if (!isWhole) log.warn('mesh.dropped', { to, reason: 'a node was cut off for too long' });
     return { upTo: this.#sequence, isWhole };
   }
@@ -156,18 +173,19 @@ export class Sender {
     return message.length <= 2 * MAX_MESSAGE_BYTES ? [message] : splitMessage(node, sequence, message);
   }
 
-  #keep(kept: Kept): void {
-    const { maxKeptBytes = MAX_KEPT_BYTES } = this.#options;
+  #keep(kept: Omit<Kept, 'atMs'>): void {
+    const { maxKeptBytes = MAX_KEPT_BYTES, now } = this.#options;
     const { length } = kept.message;
     if (this.#newerBytes + length > maxKeptBytes / 2) {
-      this.#forgottenUpTo = this.#older.at(-1)?.sequence ?? this.#forgottenUpTo;
+      const { sequence, atMs } = this.#older.at(-1) ?? this.#forgotten;
+      this.#forgotten = { sequence, atMs };
       this.#older = this.#newer;
       this.#newer = [];
       this.#newerBytes = 0;
     }
     const message = length >= OWN_BUFFER_BYTES ? kept.message : Buffer.allocUnsafeSlow(length);
     if (message !== kept.message) kept.message.copy(message);
-    this.#newer.push({ ...kept, message });
+    this.#newer.push({ ...kept, message, atMs: now().getTime() });
     this.#newerBytes += length;
   }
 }

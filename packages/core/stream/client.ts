@@ -37,6 +37,10 @@ export interface Client {
   readonly outbox: Outbox;
   /** Those that are switched on. */
   memberships: readonly PlacedMembership[];
+  /** Since 1970. */
+  readonly connectedMs: number;
+  /** The same of places that it receives from since later. */
+  receivesSince: ReadonlyMap<number, number> | undefined;
   /** Who hears it. Its places are those of the groups that it may send into. */
   audience: Audience<Client>;
   shown: View | undefined;
@@ -87,6 +91,18 @@ function positionIn(latest: KeptEvent): ReportedPosition | undefined {
 /** The places of the groups that it may send into, or that it receives from. */
 export function placesOf(memberships: readonly PlacedMembership[], direction: 'IN' | 'OUT'): number[] {
   return memberships.filter((each) => each.direction === direction).map(({ place }) => place);
+}
+
+/** Whether it received from one of the places at that time, since 1970; undefined: from any. */
+export function couldHear(
+  { memberships, connectedMs, receivesSince }: Client,
+  places: readonly number[] | undefined,
+  atMs: number,
+): boolean {
+  if (atMs === Infinity) return true;
+  if (connectedMs > atMs) return false;
+  const isIn = (place: number): boolean => places?.includes(place) === true && (receivesSince?.get(place) ?? 0) <= atMs;
+  return places === undefined || placesOf(memberships, 'OUT').some(isIn);
 }
 
 const ROOM_STEP = 256;

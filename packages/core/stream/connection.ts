@@ -112,6 +112,8 @@ export class Connection {
       filter: undefined,
       processed: 0,
       lastReadMs: parts.now().getTime(),
+      connectedMs: parts.now().getTime(),
+      receivesSince: undefined,
       end: (reason) => this.#end(reason),
     };
     if (arrival.framing === 'protobuf') this.client.outbox.form = 'protobuf';

@@ -3,7 +3,7 @@
 
 import type { Subscription } from '../model/parts.ts';
 import type { CotEvent, Presence, ServerEvent, StreamDevice } from '../model/stream.ts';
-import type { Audiences, Client } from './client.ts';
+import { type Audiences, type Client, couldHear } from './client.ts';
 import { isHidden, placed } from './geo-filter.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import { disconnected } from './server-events.ts';
@@ -69,14 +69,22 @@ export interface OtherNodes {
   end(uid: string): boolean;
 }
 
-/** What the other nodes tell the stream of this one. */
+/**
+ * What the other nodes tell the stream of this one. `sentMs`, since 1970, is given for an event
+ * that comes again: it is not for those who could not have heard it then.
+ */
 export interface LocalClients {
   all(): Iterable<Client>;
   /** To everybody here who receives from one of these places. */
-  relay(event: RelayedEvent, places: readonly number[], except: string | undefined): void;
+  relay(event: RelayedEvent, places: readonly number[], except: string | undefined, sentMs?: number): void;
   /** To clients of these numbers that receive from one of the places. */
-  relayTo(event: RelayedEvent, numbers: readonly number[], places: readonly number[] | undefined): void;
-  relayToEverybody(event: RelayedEvent): void;
+  relayTo(
+    event: RelayedEvent,
+    numbers: readonly number[],
+    places: readonly number[] | undefined,
+    sentMs?: number,
+  ): void;
+  relayToEverybody(event: RelayedEvent, sentMs?: number): void;
   /** A client of another node has left, and is no longer among them. */
   leftElsewhere(client: RemoteClient): void;
 }
@@ -105,25 +113,34 @@ export class Relay implements LocalClients {
     return this.#options.roster.all;
   }
 
-  relay(event: RelayedEvent, places: readonly number[], except: string | undefined): void {
+  relay(event: RelayedEvent, places: readonly number[], except: string | undefined, sentMs = Infinity): void {
     const receivers = [...this.#options.audiences.among(places)].filter(
-      (client) => (except === undefined || client.shown?.uid !== except) && !isHiddenFrom(client, event),
+      (client) =>
+        (except === undefined || client.shown?.uid !== except) &&
+        couldHear(client, places, sentMs) &&
+        !isHiddenFrom(client, event),
     );
     this.#options.outboxes.send(event, receivers);
   }
 
   /** By the groups as this node knows them: the sender's node may not know the newest. */
-  relayTo(event: RelayedEvent, numbers: readonly number[], places: readonly number[] | undefined): void {
+  relayTo(
+    event: RelayedEvent,
+    numbers: readonly number[],
+    places: readonly number[] | undefined,
+    sentMs = Infinity,
+  ): void {
     const wanted = new Set(numbers);
     const hearing = places && this.#options.audiences.among(places);
     const receivers = [...this.#options.roster.all].filter(
-      (client) => wanted.has(client.number) && hearing?.has(client) !== false,
+      (client) => wanted.has(client.number) && hearing?.has(client) !== false && couldHear(client, places, sentMs),
     );
     this.#options.outboxes.send(event, receivers);
   }
 
-  relayToEverybody(event: RelayedEvent): void {
-    this.#options.outboxes.send(event, [...this.#options.roster.all]);
+  relayToEverybody(event: RelayedEvent, sentMs = Infinity): void {
+    const receivers = [...this.#options.roster.all].filter((client) => couldHear(client, undefined, sentMs));
+    this.#options.outboxes.send(event, receivers);
   }
 
   /** As ClientPresence does for a client of this node. */

@@ -23,6 +23,7 @@ export interface RegroupingOptions {
   /** Undefined while there is one node. */
   others: OtherNodes | undefined;
   everyMs: number;
+  now: () => Date;
   steadyMs: () => number;
 }
 
@@ -110,7 +111,11 @@ export class Regrouping {
     const hearersBefore = new Set(before.members);
     client.memberships = found;
     client.audience = this.#options.audiences.hold(placesOf(found, 'IN'));
-    this.#options.audiences.place(client, placesOf(found, 'OUT'));
+    const receives = placesOf(found, 'OUT');
+    const atMs = this.#options.now().getTime();
+    const later = receives.filter((place) => !receivedBefore.includes(place)).map((place) => [place, atMs] as const);
+    client.receivesSince = new Map([...(client.receivesSince ?? []), ...later]);
+    this.#options.audiences.place(client, receives);
     this.#options.audiences.release(before);
     this.#options.others?.changed(client);
 

@@ -136,6 +136,7 @@ export class Stream implements CoreStream {
       ...routing,
       memberships: this.#memberships,
       everyMs: this.#limits.regroupEveryMs,
+      now: options.now,
       steadyMs,
     });
     this.relay = others && new Relay({ ...routing, others });

@@ -86,6 +86,7 @@ export interface CotWorldParts {
   places?: Map<string, number>;
   people?: Map<string, string[] | 'closed'>;
   thinning?: readonly ThinningRow[];
+  now?: () => Date;
 }
 
 export function cotWorld(limits: Partial<StreamLimits> = {}, parts: CotWorldParts = {}) {
@@ -145,7 +146,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}, parts: CotWorldPart
         },
       },
       log,
-      now: () => clock.at,
+      now: parts.now ?? (() => clock.at),
       limits,
       thinning: parts.thinning ?? [],
     },

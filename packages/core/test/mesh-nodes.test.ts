@@ -26,6 +26,8 @@ async function node(name: string, hub: MemoryHub): Promise<{ peers: Peers; bus: 
     local: () => [],
     left: nothing,
     joined: nothing,
+    sequence: () => 0,
+    reached: nothing,
     went: nothing,
     came: nothing,
     schedule: nothing,

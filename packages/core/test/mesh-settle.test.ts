@@ -73,12 +73,18 @@ describe('what is kept for nodes that are cut off', () => {
     for (let n = 0; n < 30; n++) sender.tell(Buffer.from(`message ${n} ${'x'.repeat(80)}`));
     const before = hub.published;
     const all = () => true;
-    expect(sender.replay(subjects.replay('core-2'), 0, all)).toEqual({ upTo: 30, isWhole: false });
+    expect(sender.replay(subjects.replay('core-2'), { after: 0, sinceMs: 0 }, all)).toEqual({
+      upTo: 30,
+      isWhole: false,
+    });
     const kept = hub.published - before;
     expect([kept >= 5, kept <= 10]).toEqual([true, true]);
-    expect(sender.replay(subjects.replay('core-2'), 30 - kept, all)).toEqual({ upTo: 30, isWhole: true });
+    expect(sender.replay(subjects.replay('core-2'), { after: 30 - kept, sinceMs: 0 }, all)).toEqual({
+      upTo: 30,
+      isWhole: true,
+    });
     expect(log.events.map(({ event }) => event)).toEqual(['mesh.dropped']);
-    expect(sender.replay(subjects.replay('core-2'), 0, () => false)).toMatchObject({ upTo: 30 });
+    expect(sender.replay(subjects.replay('core-2'), { after: 0, sinceMs: 0 }, () => false)).toMatchObject({ upTo: 30 });
     expect(hub.published - before).toBe(2 * kept);
   });
 });

@@ -9,6 +9,7 @@ import { cotWorld, settled } from './fake-cot-stream.ts';
 import { announcementOf, MemoryHub } from './memory-bus.ts';
 
 export const meshes: Mesh[] = [];
+const START_MS = Date.parse('2026-11-22T05:30:00Z');
 
 /** To be called after each test. */
 export async function closeMeshes(): Promise<void> {
@@ -21,11 +22,12 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
   const places = new Map<string, number>();
   const people = new Map<string, string[] | 'closed'>();
   const clock = { ms: 0 };
+  const now = (): Date => new Date(START_MS + clock.ms);
   const went: Presence[] = [];
   const came: Presence[] = [];
   /** What nodes were told that is no event. */
   const told: string[] = [];
-  const nodes = Array.from({ length: count }, (_, index) => {
+  const start = (index: number) => {
     const bus = hub.bus();
     const log = memoryLog();
     const node = index === 0 ? 'core' : `core-${index + 1}`;
@@ -41,15 +43,16 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
       went: (who) => void went.push(who),
       came: (who) => void came.push(who),
       log,
-      now: () => new Date('2026-11-22T05:30:00Z'),
+      now,
       steadyMs: () => clock.ms,
     });
     meshes.push(mesh);
-    const world = cotWorld({}, { others: mesh, places, people, thinning });
+    const world = cotWorld({}, { others: mesh, places, people, thinning, now });
     if (world.stream.relay === undefined) throw new Error('a node of a cluster has a relay');
     mesh.start(world.stream.relay);
     return Object.assign(world, { mesh, bus, meshLog: log });
-  });
+  };
+  const nodes = Array.from({ length: count }, (_, index) => start(index));
   return {
     hub,
     people,
@@ -57,6 +60,8 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
     went,
     came,
     told,
+    /** Another one, or one that was there again. */
+    start,
     nodes: nodes as [(typeof nodes)[0], (typeof nodes)[0], ...typeof nodes],
   };
 }
