@@ -2,7 +2,7 @@
 // space in it.
 
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { lstatSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
@@ -16,6 +16,7 @@ const listed = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--ex
 const scripts = listed
   .split('\0')
   .filter((name) => /(?:\.sh|\/[^./]+)$/.test(name))
+  .filter((name) => lstatSync(join(root, name)).isFile())
   .filter((name) => SHELL.test(readFileSync(join(root, name), 'utf8').split('\n', 1)[0] ?? ''));
 
 const version = spawnSync('shellcheck', ['--version'], { encoding: 'utf8' });
