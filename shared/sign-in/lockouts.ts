@@ -37,7 +37,7 @@ export interface LockoutsOptions {
 
 /** What another process counted holds here after this time: one second is promised. */
 const BELIEVED_MS = 500;
-/** A hanging database delays a sign-in for at most this long, and is then not asked for a while. */
+/** A hanging database delays a sign-in for at most this long, then no more until it answers. */
 const WITHIN_MS = 1_500;
 const PAUSE_MS = 1_000;
 /** Addresses whose failures wait for the database; the oldest is dropped when there are more. */
@@ -52,6 +52,8 @@ export class Lockouts {
   #requestedMs = -Infinity;
   #readMs = -Infinity;
   #pausedUntilMs = -Infinity;
+  /** The table did not answer when it was last asked. */
+  #isSilent = false;
   #reading: Promise<void> | undefined;
   /**
    * Addresses that changed here while the table is read: what is read of them is older. Undefined
@@ -99,7 +101,7 @@ export class Lockouts {
       this.#requestedMs = now;
       this.#reading = this.#read(this.#table, now);
     }
-    await this.#reading;
+    if (!this.#isSilent) await this.#reading;
   }
 
   async #read(table: FailureTable, now: number): Promise<void> {
@@ -167,8 +169,7 @@ export class Lockouts {
     this.#changedHere?.add(address);
     this.#lockout.failed(address, this.#steadyMs());
     if (this.#table === undefined) return true;
-    const isPaused = this.#steadyMs() < this.#pausedUntilMs;
-    const shared = isPaused ? undefined : await this.#answered(this.#table.failed(address));
+    const shared = this.#isSilent ? undefined : await this.#answered(this.#table.failed(address));
     this.#changedHere?.add(address);
     if (shared === undefined) this.#rememberUncounted(address);
     else this.#adopt(shared);
@@ -197,8 +198,11 @@ export class Lockouts {
   /** Undefined if the database does not answer. */
   async #answered<T>(work: Promise<T>): Promise<T | undefined> {
     try {
-      return await withTimeout(WITHIN_MS, 'Our own database did not answer in time.', work);
+      const answer = await withTimeout(WITHIN_MS, 'Our own database did not answer in time.', work);
+      this.#isSilent = false;
+      return answer;
     } catch {
+      this.#isSilent = true;
       this.#pausedUntilMs = this.#steadyMs() + PAUSE_MS;
       return undefined;
     }

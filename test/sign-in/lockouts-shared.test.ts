@@ -1,6 +1,7 @@
 // Lockouts that several processes count together.
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { Lockouts } from '../../shared/sign-in/lockouts.ts';
 import { type AuthenticatorWorld, authenticatorWorld, HERE, sessionOf } from './fake-authenticator.ts';
 import { fakeFailures } from './fake-failures.ts';
 import { failuresContract } from './failures-contract.ts';
@@ -104,6 +105,26 @@ describe('lockouts of two processes', () => {
     world.later(501);
     expect(await here('ada', 'pw-ada', '192.0.2.9')).toMatchObject({ kind: 'locked' });
     expect(await here('ada', 'pw-ada')).toMatchObject({ kind: 'locked' });
+  });
+
+  it('wait once for a database that hangs, and then nobody waits while it is asked again', async () => {
+    let requests = 0;
+    let steadyMs = 0;
+    const never = (): Promise<never> => (requests++, new Promise(() => undefined));
+    const table = { failed: never, changed: never, release: never };
+    const lockouts = new Lockouts({ table, steadyMs: () => steadyMs });
+    vi.useFakeTimers();
+    try {
+      const first = lockouts.current();
+      await vi.advanceTimersByTimeAsync(1_500);
+      await first;
+      steadyMs = 2_600;
+      await lockouts.current();
+      expect(await lockouts.failed(HERE)).toBe(true);
+      expect(requests).toBe(2);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('stay when the database comes back, and hold in the other process then', async () => {
