@@ -17,7 +17,7 @@ import {
 } from '../stream/other-nodes.ts';
 import type { Outgoing } from '../stream/outboxes.ts';
 import type { Bus } from './bus.ts';
-import { type Batch, decodeMessage, type MeshEvent } from './messages.ts';
+import { type Batch, decodeMessage, JSON_START, type MeshEvent } from './messages.ts';
 import { HeardNodes, questionSchema } from './heard.ts';
 import type { Announcement } from './nodes.ts';
 import { Peers } from './peers.ts';
@@ -290,8 +290,6 @@ export class Mesh implements OtherNodes {
     this.#local?.relay(kept, places, undefined);
   }
 }
-
-const JSON_START = 0x7b;
 
 function headOf({ sender, isReport = false, except }: SentTo): Omit<MeshEvent, 'xml'> {
   return { sender: sender?.number ?? 0, isReport, except };

@@ -1,6 +1,9 @@
 // Encodes events for the other nodes: those of one turn for the same groups in one message, and a
 // large event in parts.
 
+/** Of a message in JSON; none of a batch or a part begins with it. */
+export const JSON_START = 0x7b;
+
 /** An event as its receivers get it, in XML. */
 export interface MeshEvent {
   /** The client that it came from; 0 for the server. */

@@ -11,7 +11,7 @@ import type { Presence } from '../model/stream.ts';
 import type { Client } from '../stream/client.ts';
 import type { RemoteClient } from '../stream/other-nodes.ts';
 import type { Bus } from './bus.ts';
-import { decodeMessage, MAX_MESSAGE_BYTES, Parts, splitMessage } from './messages.ts';
+import { decodeMessage, JSON_START, MAX_MESSAGE_BYTES, Parts, splitMessage } from './messages.ts';
 import { absentSchema, type Announcement, announcementSchema, Nodes } from './nodes.ts';
 import { cardOf, cardSchema, type RemoteClients } from './remote-clients.ts';
 import { subjects } from './subjects.ts';
@@ -85,7 +85,6 @@ interface Peer {
   isSettled: boolean;
 }
 
-const JSON_START = 0x7b;
 const BEAT_MS = 1_000;
 const SILENT_MS = 5_000;
 const DEAF_MS = 2 * BEAT_MS;
