@@ -6,7 +6,7 @@ import { FEED_ACCOUNT, nameKey } from '@holdfast/kit/names';
 import { audited } from '../audit/audited.ts';
 import { ensureGroup } from '../identity/bootstrap.ts';
 import { channelsNamed } from '../people/channel-membership.ts';
-import { createServiceAccount } from '../people/service-accounts/create.ts';
+import { createServiceAccount, keepingKeys } from '../people/service-accounts/create.ts';
 import {
   deleteServiceAccount,
   type ServiceAccountContext,
@@ -88,6 +88,7 @@ async function on(context: FeedContext, name: string): Promise<FeedView> {
     // One that was left behind when switching on or off broke off.
     await endAccount(context, feed);
     const { name: writing } = await ensureGroup(deps.identity, writingGroup(group));
+    // The flow engine has no other way to the key.
     await createServiceAccount(keepingKeys(context), {
       name: accountOf(name),
       kind: 'data',
@@ -127,12 +128,6 @@ export function deleteFeed(context: FeedContext, name: string): Promise<void> {
       changeList(deps, (feeds) => feeds.filter((each) => each.name !== name)),
     );
   });
-}
-
-/** The flow engine has no other way to its key. */
-function keepingKeys(context: FeedContext): FeedContext {
-  const { deps } = context;
-  return { ...context, deps: { ...deps, settings: { ...deps.settings, KEEP_CLIENT_KEYS: true } } };
 }
 
 /** Names the groups that it was in. An account of that name that no feed made stays as it is. */

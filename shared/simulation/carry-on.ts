@@ -3,14 +3,13 @@
 // interrupts one, the next removes what was made.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
-import { CHANNEL_PREFIX } from '@holdfast/kit/names';
 import { DAY_MS, SECOND_MS } from '@holdfast/kit/time';
 import type { Core } from '../core/port.ts';
 import { changeJob, endFollowed, type FollowDeps, type Followed, type Step, waitFor } from '../jobs/followed-job.ts';
 import { endUnreadable, openJob } from '../jobs/ordered-jobs.ts';
 import type { OpsJobChange } from '../jobs/port.ts';
 import { createGroup, deleteGroup } from '../people/groups.ts';
-import { createServiceAccount } from '../people/service-accounts/create.ts';
+import { createServiceAccount, keepingKeys } from '../people/service-accounts/create.ts';
 import {
   deleteServiceAccount,
   type ServiceAccountContext,
@@ -18,7 +17,6 @@ import {
 } from '../people/service-accounts/service-accounts.ts';
 import {
   conclusionOf,
-  isComplete,
   isToStop,
   readSimulationJob,
   resultOf,
@@ -28,9 +26,12 @@ import {
   type SimulationMemory,
 } from './jobs.ts';
 import {
+  isComplete,
   SIMULATION_ACCOUNT,
   SIMULATION_CHANNEL,
+  SIMULATION_GROUP,
   SIMULATION_MARK,
+  SIMULATION_USERNAME,
   type SimulationOrder,
   type SimulationPorts,
 } from './port.ts';
@@ -49,8 +50,6 @@ const REMOVAL = "Couldn't remove the simulation yet";
 const KIND = { name: 'simulation', waits: { [REMOVAL]: DAY_MS }, conclusionOf };
 /** Longer than the time between two steps of a host that counts minutes. */
 const LOST_MS = 150 * SECOND_MS;
-const GROUP = CHANNEL_PREFIX + SIMULATION_CHANNEL;
-const USERNAME = `svc_${SIMULATION_ACCOUNT}`;
 const STREAM_PORT = 8089;
 
 /**
@@ -87,7 +86,7 @@ async function begin(work: Work): Promise<Step> {
     outcome: null,
     error: null,
   };
-  const log = [`Setting up the channel ${SIMULATION_CHANNEL} and the account ${USERNAME}.`];
+  const log = [`Setting up the channel ${SIMULATION_CHANNEL} and the account ${SIMULATION_USERNAME}.`];
   await changeJob(work, { state: 'running', startedAt, memory, phase: 'Setting up', log });
   try {
     const { id: channelId } = await createGroup(contextOf(work), { name: SIMULATION_CHANNEL });
@@ -120,15 +119,15 @@ function contextOf({ deps, job }: Work): ServiceAccountContext {
 const clientsOf = ({ input }: Work): string => `${input.clients} clients`;
 
 /** Resolves with the certificate of the clients and its key. */
-async function makeAccount({ deps, actor }: ServiceAccountContext, jobId: string): Promise<string> {
-  const keeping = { ...deps, settings: { ...deps.settings, KEEP_CLIENT_KEYS: true } };
+async function makeAccount(context: ServiceAccountContext, jobId: string): Promise<string> {
+  const { deps } = context;
   const attributes = { [SIMULATION_MARK]: jobId };
-  const wanted = { name: SIMULATION_ACCOUNT, kind: 'data', groups: [GROUP], attributes } as const;
-  await createServiceAccount({ deps: keeping, actor }, wanted);
-  const made = await deps.certificateStore.made([USERNAME]);
+  const wanted = { name: SIMULATION_ACCOUNT, kind: 'data', groups: [SIMULATION_GROUP], attributes } as const;
+  await createServiceAccount(keepingKeys(context), wanted);
+  const made = await deps.certificateStore.made([SIMULATION_USERNAME]);
   const newest = made.toSorted((a, b) => b.issuedAt.localeCompare(a.issuedAt))[0];
   const key = newest && (await deps.clientKeys.read(newest.hash));
-  if (key === undefined) throw new AppError('unavailable', `The key of ${USERNAME} was not kept.`);
+  if (key === undefined) throw new AppError('unavailable', `The key of ${SIMULATION_USERNAME} was not kept.`);
   return [key.keyPem, key.certificatePem, ...key.chainPem].join('\n');
 }
 
@@ -217,11 +216,13 @@ async function remove(work: Work, memory: SimulationMemory): Promise<Step> {
   await changeJob(work, { memory, phase: 'Removing', eta: null });
   await deps.simulator.stop(job.id);
   try {
-    const account = await identity.accounts.named(USERNAME);
+    const account = await identity.accounts.named(SIMULATION_USERNAME);
     if (account?.isActive === true && account.attributes[SIMULATION_MARK] === job.id)
       await deleteServiceAccount(context, { id: account.id });
     const group = memory.channel_id === null ? undefined : await identity.groups.get(memory.channel_id);
-    const others = (group?.members ?? []).map(({ username }) => username).filter((name) => name !== USERNAME);
+    const others = (group?.members ?? [])
+      .map(({ username }) => username)
+      .filter((name) => name !== SIMULATION_USERNAME);
     if (group !== undefined && others.length === 0) await deleteGroup(context, { id: group.id });
     await deps.simulator.forget(job.id);
     return await end(work, memory, others);
@@ -235,7 +236,7 @@ function end(work: Work, memory: SimulationMemory, others: string[]): Promise<St
   const result = resultOf(memory, others);
   const rest = { result, phase: null, phasePercent: null };
   const left = others.length === 0 ? '' : ` The channel stays: ${others.join(', ')} are members.`;
-  const done = `The account ${USERNAME} and its certificate are removed.${left}`;
+  const done = `The account ${SIMULATION_USERNAME} and its certificate are removed.${left}`;
   const more = memory.channel_id === null ? {} : { text: done };
   if (memory.outcome === 'failed' || result === null)
     return endFollowed(work, 'failed', { ...rest, error: memory.error ?? 'It has not begun.' }, more);

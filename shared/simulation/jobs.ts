@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Conclusion } from '../audit/port.ts';
 import { finishFromJob, textOf } from '../jobs/ordered-jobs.ts';
 import type { OpsJob } from '../jobs/port.ts';
-import { simulationReportSchema } from './port.ts';
+import { missingOf, simulationReportSchema } from './port.ts';
 
 export const SIMULATION_JOB = 'simulation';
 export const SIMULATION_RUN = 'simulation.run';
@@ -80,14 +80,13 @@ export function readResult({ result }: Pick<OpsJob, 'result'>): SimulationResult
 export function resultOf(memory: SimulationMemory, membersLeft: string[]): SimulationResult | null {
   const { report, cpu, memory_bytes, thinning_seconds } = memory;
   if (report === null) return null;
-  const { connected, sent, expected, delivered, expected_urgent, delivered_urgent, ended, p50_ms, p99_ms } = report;
+  const { connected, sent, expected, delivered, ended, p50_ms, p99_ms } = report;
   return {
     clients: connected,
     sent,
     expected,
     delivered,
-    lost: Math.max(0, expected - delivered),
-    lost_urgent: Math.max(0, expected_urgent - delivered_urgent),
+    ...missingOf(report),
     ended,
     p50_ms,
     p99_ms,
@@ -96,11 +95,6 @@ export function resultOf(memory: SimulationMemory, membersLeft: string[]): Simul
     thinning_seconds,
     members_left: membersLeft,
   };
-}
-
-/** Thinning leaves positions out; chat and marks never. */
-export function isComplete({ sent, lost, lost_urgent, ended, thinning_seconds }: SimulationResult): boolean {
-  return sent > 0 && ended === 0 && (thinning_seconds > 0 ? lost_urgent : lost) === 0;
 }
 
 export function stopLine(username: string): string {

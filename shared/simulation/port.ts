@@ -1,10 +1,13 @@
 // Defines simulations: simulated clients in a channel of their own, run by a process beside
 // management. What that process is told, and what it reports.
 
+import { CHANNEL_PREFIX, SERVICE_PREFIX } from '@holdfast/kit/names';
 import { z } from 'zod';
 
 export const SIMULATION_CHANNEL = 'EXERCISE';
+export const SIMULATION_GROUP = CHANNEL_PREFIX + SIMULATION_CHANNEL;
 export const SIMULATION_ACCOUNT = 'exercise';
+export const SIMULATION_USERNAME = SERVICE_PREFIX + SIMULATION_ACCOUNT;
 /** Attribute of the account: the job that has made it. */
 export const SIMULATION_MARK = 'holdfast_simulation';
 
@@ -41,6 +44,32 @@ export const simulationReportSchema = z.object({
   error: z.string().nullable(),
 });
 export type SimulationReport = z.infer<typeof simulationReportSchema>;
+
+/** `lost_urgent`: of chat and marks, which are never thinned. */
+export function missingOf(report: SimulationReport): { lost: number; lost_urgent: number } {
+  const { expected, delivered, expected_urgent, delivered_urgent } = report;
+  return {
+    lost: Math.max(0, expected - delivered),
+    lost_urgent: Math.max(0, expected_urgent - delivered_urgent),
+  };
+}
+
+/** Thinning leaves positions out; chat and marks never. */
+export function isComplete({
+  sent,
+  lost,
+  lost_urgent,
+  ended,
+  thinning_seconds,
+}: {
+  sent: number;
+  lost: number;
+  lost_urgent: number;
+  ended: number;
+  thinning_seconds: number;
+}): boolean {
+  return sent > 0 && ended === 0 && (thinning_seconds > 0 ? lost_urgent : lost) === 0;
+}
 
 /** What the machine of management has for the simulated clients. */
 export interface SimulatorRoom {

@@ -1,14 +1,13 @@
 // Requests a simulation within what the machine allows, and its early end.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
-import { CHANNEL_PREFIX } from '@holdfast/kit/names';
 import { audited } from '../audit/audited.ts';
 import type { Core } from '../core/port.ts';
 import type { PeopleContext } from '../devices/accounts.ts';
 import { addJob, openJob, stated } from '../jobs/ordered-jobs.ts';
 import type { JobPorts, OpsJob } from '../jobs/port.ts';
 import { SIMULATION_JOB, SIMULATION_RUN, type SimulationJobInput, stopLine } from './jobs.ts';
-import { SIMULATION_ACCOUNT, SIMULATION_CHANNEL, type SimulationPorts } from './port.ts';
+import { SIMULATION_CHANNEL, SIMULATION_GROUP, SIMULATION_USERNAME, type SimulationPorts } from './port.ts';
 
 export interface SimulationInput {
   clients: number;
@@ -87,11 +86,11 @@ function mustBeWithin(path: string, value: number, least: number, most: number):
 /** Nothing of somebody else's is ever removed. */
 async function mustBeFree({ identity }: StartContext['deps']): Promise<void> {
   const [group, account] = await Promise.all([
-    identity.groups.named(CHANNEL_PREFIX + SIMULATION_CHANNEL),
-    identity.accounts.named(`svc_${SIMULATION_ACCOUNT}`),
+    identity.groups.named(SIMULATION_GROUP),
+    identity.accounts.named(SIMULATION_USERNAME),
   ]);
   if (group === undefined && account?.isActive !== true) return;
-  const what = group === undefined ? `The account svc_${SIMULATION_ACCOUNT}` : `The channel ${SIMULATION_CHANNEL}`;
+  const what = group === undefined ? `The account ${SIMULATION_USERNAME}` : `The channel ${SIMULATION_CHANNEL}`;
   throw new AppError(
     'conflict',
     `${what} exists already. If an exercise left it, remove it with ./scripts/simulate.sh --clean. Otherwise rename it.`,

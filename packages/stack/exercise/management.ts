@@ -3,6 +3,12 @@
 
 import { z } from 'zod';
 import { messageOf, StackError } from '@holdfast/kit/app-error';
+import {
+  SIMULATION_ACCOUNT as ACCOUNT,
+  SIMULATION_CHANNEL as CHANNEL,
+  SIMULATION_GROUP as GROUP,
+  SIMULATION_USERNAME as USERNAME,
+} from '../../../shared/simulation/port.ts';
 
 export interface ManagementPlace {
   /** Of the API. */
@@ -16,10 +22,6 @@ export interface ExerciseIdentity {
   pem: string;
 }
 
-const CHANNEL = 'EXERCISE';
-const ACCOUNT = 'exercise';
-const USERNAME = `svc_${ACCOUNT}`;
-const GROUP = `core_${CHANNEL}`;
 const KIND = 'data';
 const PAGE = 200;
 const MAX_NAMES = 5;

@@ -4,8 +4,9 @@
 import { formatBytes } from '@holdfast/kit/format';
 import { argumentsOrUsage, type Invocation, parseCommandLine, say, UsageError } from '@holdfast/kit/command';
 import { SECOND_MS } from '@holdfast/kit/time';
-import { simulateForManagement, WORKER_ARGUMENT } from './worker.ts';
-import { Crowd, type CrowdCounts } from './crowd.ts';
+import { isComplete, missingOf, type SimulationReport } from '../../../shared/simulation/port.ts';
+import { reportOf, simulateForManagement, WORKER_ARGUMENT } from './worker.ts';
+import { Crowd } from './crowd.ts';
 import { ExerciseManagement, listOf, type Removal } from './management.ts';
 import { cpuSeconds, type ExercisePlace, exercisePlace } from './place.ts';
 
@@ -102,19 +103,13 @@ async function exercise(args: SimulateArguments, management: ExerciseManagement,
     const elapsed = (performance.now() - begun) / SECOND_MS;
     const used = pids.length === 0 ? undefined : (cpuSeconds(pids) - cpu) / elapsed;
     const { memoryBytes, thinningSeconds } = await management.core();
-    const counts = crowd.counts();
-    process.stdout.write(reportOf(counts, { used, memoryBytes, thinningSeconds, connected: crowd.connected }));
-    return !stop.aborted && isComplete(counts, thinningSeconds) ? 0 : 1;
+    const report = reportOf(crowd, 'done', null);
+    process.stdout.write(textOf(report, { used, memoryBytes, thinningSeconds }));
+    const isWhole = isComplete({ ...report, ...missingOf(report), thinning_seconds: thinningSeconds });
+    return !stop.aborted && isWhole ? 0 : 1;
   } finally {
     await crowd.leave();
   }
-}
-
-/** Thinning leaves positions out; chat and marks never. */
-function isComplete(counts: CrowdCounts, thinningSeconds: number): boolean {
-  const { delivered, expected, deliveredUrgent, expectedUrgent, ended, sent } = counts;
-  const missing = thinningSeconds > 0 ? expectedUrgent - deliveredUrgent : expected - delivered;
-  return missing <= 0 && ended === 0 && sent > 0;
 }
 
 interface Load {
@@ -122,23 +117,19 @@ interface Load {
   used: number | undefined;
   memoryBytes: number | undefined;
   thinningSeconds: number;
-  connected: number;
 }
 
-function reportOf(counts: CrowdCounts, { used, memoryBytes, thinningSeconds, connected }: Load): string {
-  const { sent, expected, delivered, expectedUrgent, deliveredUrgent, ended, latencies } = counts;
-  const at = (share: number): string => {
-    const value = latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))];
-    return value === undefined ? 'none' : `${value} ms`;
-  };
-  const lost = Math.max(0, expected - delivered);
-  const thinned = `${lost} positions left out (thinning: ${thinningSeconds} s), ${Math.max(0, expectedUrgent - deliveredUrgent)} of chat and marks`;
+function textOf(report: SimulationReport, { used, memoryBytes, thinningSeconds }: Load): string {
+  const { connected, sent, expected, delivered, ended, p50_ms: p50, p99_ms: p99 } = report;
+  const { lost, lost_urgent: urgent } = missingOf(report);
+  const ms = (value: number | null): string => (value === null ? 'none' : `${value} ms`);
+  const thinned = `${lost} positions left out (thinning: ${thinningSeconds} s), ${urgent} of chat and marks`;
   const lines: [string, string][] = [
     ['Clients', `${connected} connected at the end, ${ended} disconnected`],
     ['Events sent', String(sent)],
     ['Delivered', `${delivered} of ${expected}`],
     ['Lost', thinningSeconds > 0 ? thinned : String(lost)],
-    ['Latency', `p50 ${at(0.5)}, p99 ${at(0.99)}`],
+    ['Latency', `p50 ${ms(p50)}, p99 ${ms(p99)}`],
     ['CPU of the core', used === undefined ? 'not on this machine' : `${(used * 100).toFixed(1)} % of a core`],
     ['Memory of the core', memoryBytes === undefined ? 'not reported' : formatBytes(memoryBytes)],
   ];

@@ -57,7 +57,8 @@ async function run(order: SimulationOrder, stop: AbortSignal): Promise<number> {
   return phase === 'done' ? 0 : 1;
 }
 
-function reportOf(crowd: Crowd, phase: SimulationReport['phase'], error: string | null): SimulationReport {
+/** Of what the crowd has done until now. */
+export function reportOf(crowd: Crowd, phase: SimulationReport['phase'], error: string | null): SimulationReport {
   const { sent, expected, delivered, expectedUrgent, deliveredUrgent, ended, latencies } = crowd.counts();
   const at = (share: number): number | null =>
     latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? null;

@@ -69,6 +69,11 @@ interface Wanted {
   keep: boolean;
 }
 
+/** The key of what is made there stays, whatever the setting says. */
+export function keepingKeys({ deps, actor }: ServiceAccountContext): ServiceAccountContext {
+  return { deps: { ...deps, settings: { ...deps.settings, KEEP_CLIENT_KEYS: true } }, actor };
+}
+
 /** As `createServiceAccount`, for people: `invalid` also for the name of an account of a feed. */
 export async function addServiceAccount(
   context: ServiceAccountContext,
