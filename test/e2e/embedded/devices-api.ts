@@ -16,8 +16,18 @@ export interface User {
 const PROVEN_WITHIN_MS = 60_000;
 
 export function asAdministrator(stack: () => TestStack) {
-  async function ask(method: string, path: string, body?: unknown, authorization?: string): Promise<Response> {
-    const { api, webadmin } = stack().file();
+  const ask = (method: string, path: string, body?: unknown, authorization?: string): Promise<Response> =>
+    askAt(stack().file().api, method, path, body, authorization);
+
+  /** `api`: one of several management processes. */
+  async function askAt(
+    api: string,
+    method: string,
+    path: string,
+    body?: unknown,
+    authorization?: string,
+  ): Promise<Response> {
+    const { webadmin } = stack().file();
     const headers = {
       authorization: authorization ?? basic(webadmin.username, webadmin.password),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -54,5 +64,5 @@ export function asAdministrator(stack: () => TestStack) {
     await eventually(`${file} is revoked`, isRevoked, PROVEN_WITHIN_MS);
   }
 
-  return { ask, json, newUser, newCertificate, certificate, download, revoked };
+  return { ask, askAt, json, newUser, newCertificate, certificate, download, revoked };
 }

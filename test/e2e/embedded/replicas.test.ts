@@ -5,6 +5,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditVerdict } from '../../../shared/audit/port.ts';
+import type { CertificateView } from '../../../shared/devices/certificates/view.ts';
 import { type MailSink, mailSink, parseMail } from '../../alerts/fake-mail-sink.ts';
 import { type TestPki, testPki } from '../../core/fake-test-pki.ts';
 import { basic } from '../../http/fake-deps.ts';
@@ -25,7 +26,7 @@ let sink: MailSink;
 let pki: TestPki;
 let caddy: Caddy;
 
-const { json } = asAdministrator(() => stack);
+const { ask, askAt, json, newUser } = asAdministrator(() => stack);
 const state = <T extends object>(text: string): Promise<T[]> => query<T>(stack.file().state_database, text);
 const apis = (): [string, string] => [stack.file().api, second.api];
 const authorization = (): string => basic('webadmin', stack.file().webadmin.password);
@@ -250,6 +251,44 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
     await eventually('its intent is answered', async () => (await rows()).length > 1, 20_000);
     expect(await rows()).toMatchObject([{ phase: 'outcome', result: 'ok' }, { phase: 'intent' }]);
     expect(await query(database, 'SELECT count(*)::int AS count FROM stopped')).toEqual([{ count: 100 }]);
+  });
+
+  it('issue and revoke each certificate once when one is killed in the middle', LONG, async () => {
+    second = await startSecondManagement(stack);
+    const { id } = await newUser('carla');
+    const names = Array.from({ length: 24 }, (_, count) => `phone-${count}`);
+    const issued: string[] = [];
+    const begun = Promise.allSettled(
+      names.map(async (name, count) => {
+        const response = await askAt(apis()[count % 2]!, 'POST', '/api/ops/certs', { username: 'carla', name });
+        if (response.status === 201) issued.push(name);
+      }),
+    );
+    await eventually('some are issued', () => issued.length >= 6, 20_000);
+    await second.kill();
+    await begun;
+    expect(issued.length).toBeLessThan(names.length);
+    const known = async (): Promise<CertificateView[]> =>
+      (await json<{ results: CertificateView[] }>('GET', '/api/ops/certs?username=carla&page_size=100')).results;
+    expect((await known()).map(({ name }) => name)).toEqual(expect.arrayContaining(issued));
+    for (const name of names) {
+      const { status } = await ask('POST', '/api/ops/certs', { username: 'carla', name });
+      expect([201, 409]).toContain(status);
+      expect(issued.includes(name) ? status : 409).toBe(409);
+    }
+    expect(await known()).toHaveLength(names.length);
+    expect((await known()).map(({ name }) => name)).toEqual(expect.arrayContaining(names));
+
+    second = await startSecondManagement(stack);
+    const deactivated = askAt(second.api, 'DELETE', `/api/users/${id}`).catch(() => undefined);
+    const isRevoking = async (): Promise<boolean> => (await known()).some(({ state }) => state !== 'active');
+    await eventually('the first is being revoked', isRevoking, 20_000);
+    await second.kill();
+    await deactivated;
+    await eventually('all are revoked', async () => (await known()).every((each) => each.state === 'revoked'), 60_000);
+    const { serials } = await json<{ serials: string[] }>('GET', '/api/ops/certs/crl');
+    expect(serials).toEqual(expect.arrayContaining((await known()).map(({ serial }) => serial)));
+    expect(new Set(serials).size).toBe(serials.length);
   });
 
   it('write one unbroken audit log together', async () => {

@@ -6,8 +6,9 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RETAINED, type Retained, type RetentionLimits } from '@holdfast/kit/retention';
 import { asAdministrator } from './devices-api.ts';
-import { answersPing, eventually, newStack, stop, type TestStack } from './embedded.ts';
+import { answersPing, eventually, newStack, query, stop, type TestStack } from './embedded.ts';
 import { expiredRows, ninetyDays, rowsOf } from './retention-rows.ts';
+import { startSecondManagement } from './second-management.ts';
 
 const POLICY = { cot: 30, geochat: 60, files: 45, missionpackages: 50, missions: 40 };
 /** The core gives way to everything else on the machine. */
@@ -31,16 +32,19 @@ interface Job {
 }
 
 let stack: TestStack;
-const { ask, json } = asAdministrator(() => stack);
+const { ask, askAt, json } = asAdministrator(() => stack);
 const database = (): string => stack.file().database;
 const jobOf = (id: string): Promise<Job> => json<Job>('GET', `/api/ops/jobs/${id}`);
 
 /** Counting is left out when the machine has no time for it: then once more. */
-async function exactPreview(): Promise<Preview> {
+async function exactPreview(api = stack.file().api): Promise<Preview> {
   let preview: Preview | undefined;
   await eventually(
     'the preview is exact',
-    async () => (preview = await json<Preview>('GET', '/api/retention/preview')).exact,
+    async () => {
+      preview = (await (await askAt(api, 'GET', '/api/retention/preview')).json()) as Preview;
+      return preview.exact;
+    },
     30_000,
   );
   if (preview === undefined) throw new Error('no preview');
@@ -83,6 +87,44 @@ async function heldInTheMiddle(limit: string): Promise<() => Promise<void>> {
   };
 }
 
+/** Requests a run at `api`, calls `kill` in the middle of it, and compares what is gone with the preview. */
+async function deletedToTheRow(api: string, kill: () => Promise<void>): Promise<void> {
+  const [preview, before] = [await exactPreview(api), await rowsOf(database())];
+  const expired = await expiredRows(database(), limitsOf(preview));
+  expect(previewed(preview)).toEqual(expired);
+  const letGo = await heldInTheMiddle(preview.types.cot.limit);
+  let id: string;
+  try {
+    const input = { cutoff: preview.cutoff, confirm_rows: preview.rows };
+    const response = await askAt(api, 'POST', '/api/retention/runs', input);
+    ({ id } = (await response.json()) as Job);
+    expect([response.status, response.headers.get('location')]).toEqual([202, `/api/ops/jobs/${id}`]);
+    expect((await askAt(api, 'POST', '/api/retention/runs', input)).status).toBe(409);
+    const isInTheMiddle = async (): Promise<boolean> => {
+      const { state, progress } = (await (await askAt(api, 'GET', `/api/ops/jobs/${id}`)).json()) as Job;
+      return state === 'running' && progress > 0;
+    };
+    await eventually('the run is in the middle', isInTheMiddle, 60_000);
+    await kill();
+    await eventually('the job is known', async () => (await ask('GET', `/api/ops/jobs/${id}`)).ok, 20_000);
+    expect((await jobOf(id)).state).toBe('running');
+  } finally {
+    await letGo();
+  }
+  const hasEnded = async (): Promise<boolean> => !['queued', 'running'].includes((await jobOf(id)).state);
+  await eventually('the job has ended', hasEnded, ENDS_WITHIN_MS);
+  const job = await jobOf(id);
+  expect([job.state, job.error, job.progress]).toEqual(['succeeded', null, 1]);
+  expect({ rows: job.result?.rows, included: job.result?.included }).toEqual(expired);
+  expect(job.result?.limits).toEqual(limitsOf(preview));
+  const nothing = Object.fromEntries(RETAINED.map((type) => [type, 0]));
+  expect(await expiredRows(database(), limitsOf(preview))).toEqual({ rows: nothing, included: { cot: 0, files: 0 } });
+  const after = await rowsOf(database());
+  const gone = (table: string): number => (before[table] ?? 0) - (after[table] ?? 0);
+  expect(gone('cot_router') + gone('cot_router_chat') + gone('resource') + gone('mission')).toBe(preview.rows);
+  expect([after['cot_image'], after['cot_link']]).toEqual([0, 0]);
+}
+
 beforeAll(async () => {
   stack = await newStack();
   expect((await stack.start()).code).toBe(0);
@@ -112,45 +154,14 @@ describe('a run on demand', () => {
     expect(await rowsOf(database())).toEqual(before);
   });
 
-  it('deletes to the row what the preview says, though management is killed in the middle of it', LONG, async () => {
-    const [preview, before] = [await exactPreview(), await rowsOf(database())];
-    const expired = await expiredRows(database(), limitsOf(preview));
-    expect(previewed(preview)).toEqual(expired);
-    const letGo = await heldInTheMiddle(preview.types.cot.limit);
-    let id: string;
-    try {
-      const input = { cutoff: preview.cutoff, confirm_rows: preview.rows };
-      const response = await ask('POST', '/api/retention/runs', input);
-      ({ id } = (await response.json()) as Job);
-      expect([response.status, response.headers.get('location')]).toEqual([202, `/api/ops/jobs/${id}`]);
-      expect((await ask('POST', '/api/retention/runs', input)).status).toBe(409);
-      const isInTheMiddle = async (): Promise<boolean> => {
-        const { state, progress } = await jobOf(id);
-        return state === 'running' && progress > 0;
-      };
-      await eventually('the run is in the middle', isInTheMiddle, 60_000);
+  it('deletes to the row what the preview says, though management is killed in the middle of it', LONG, () =>
+    deletedToTheRow(stack.file().api, async () => {
       const old = stack.pid('management');
       process.kill(old, 'SIGKILL');
       await eventually('management is back', () => ![0, old].includes(stack.pid('management')), 20_000);
       await eventually('the API answers', () => answersPing(stack.file().api), 20_000);
-      await eventually('it knows the job', async () => (await ask('GET', `/api/ops/jobs/${id}`)).ok, 20_000);
-      expect((await jobOf(id)).state).toBe('running');
-    } finally {
-      await letGo();
-    }
-    const hasEnded = async (): Promise<boolean> => !['queued', 'running'].includes((await jobOf(id)).state);
-    await eventually('the job has ended', hasEnded, ENDS_WITHIN_MS);
-    const job = await jobOf(id);
-    expect([job.state, job.error, job.progress]).toEqual(['succeeded', null, 1]);
-    expect({ rows: job.result?.rows, included: job.result?.included }).toEqual(expired);
-    expect(job.result?.limits).toEqual(limitsOf(preview));
-    const nothing = Object.fromEntries(RETAINED.map((type) => [type, 0]));
-    expect(await expiredRows(database(), limitsOf(preview))).toEqual({ rows: nothing, included: { cot: 0, files: 0 } });
-    const after = await rowsOf(database());
-    const gone = (table: string): number => (before[table] ?? 0) - (after[table] ?? 0);
-    expect(gone('cot_router') + gone('cot_router_chat') + gone('resource') + gone('mission')).toBe(preview.rows);
-    expect([after['cot_image'], after['cot_link']]).toEqual([0, 0]);
-  });
+    }),
+  );
 
   it('is in the history and in the audit log, with what it has deleted', async () => {
     const { results } = await json<{ results: Job[] }>('GET', '/api/ops/jobs?kind=retention&state=succeeded');
@@ -176,5 +187,18 @@ describe('a run on demand', () => {
     await eventually('the job has ended', async () => (await jobOf(id)).state === 'succeeded', ENDS_WITHIN_MS);
     const nothing = Object.fromEntries(RETAINED.map((type) => [type, 0]));
     expect((await jobOf(id)).result).toMatchObject({ rows: nothing, included: { cot: 0, files: 0 } });
+  });
+
+  it('goes on in the other one of two processes when one is killed', LONG, async () => {
+    await query(database(), 'TRUNCATE mission, resource, cot_router, cot_router_chat CASCADE');
+    await ninetyDays(database());
+    const second = await startSecondManagement(stack);
+    const own = stack.pid('management');
+    // So that the second one does the work.
+    process.kill(own, 'SIGSTOP');
+    await deletedToTheRow(second.api, async () => {
+      process.kill(own, 'SIGCONT');
+      await second.kill();
+    }).finally(() => process.kill(own, 'SIGCONT'));
   });
 });
