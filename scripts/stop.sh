@@ -78,6 +78,9 @@ remove_containers() {
   # Copies that upgrade.sh made belong to no service.
   docker volume ls --quiet --filter "label=holdfast.before-upgrade=$project" | xargs -r docker volume rm >/dev/null || :
   docker compose down --volumes --remove-orphans || refuse 1 'Some parts were not removed.' 'fix what the lines above report, then try again'
+  # Compose leaves volumes of services that only another version or layer has.
+  docker volume ls --quiet --filter "label=com.docker.compose.project=$project" | xargs -r docker volume rm >/dev/null ||
+    refuse 1 'Some volumes were not removed.' 'fix what the lines above report, then try again'
   printf 'Deleted the containers and the data of the stack. To start an empty stack: ./scripts/start.sh\n'
 }
 
