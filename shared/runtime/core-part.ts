@@ -11,7 +11,7 @@ import { HttpEnrollment } from '../core/devices/enrollment.ts';
 import type { ClientKeys, CoreDevicePorts, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
 import { coreAuthorityFiles } from '../core/files.ts';
 import { httpCore } from '../core/http.ts';
-import { MissionArchiveFiles } from '../core/missions/archives.ts';
+import { ARCHIVES_DIRECTORY, MissionArchiveFiles } from '../core/missions/archives.ts';
 import { HttpCoreMissions } from '../core/missions/missions.ts';
 import type { CoreMissionPorts } from '../core/missions/port.ts';
 import type { CorePorts } from '../core/port.ts';
@@ -98,7 +98,7 @@ function coreOf({ CORE_API_URL: url, CORE_DATA_DIR: dataDir, DATA_DIR: own }: Se
         own === undefined
           ? (unplaced('Missions can’t be archived', 'DATA_DIR') as CoreParts['missionArchives'])
           : new MissionArchiveFiles({
-              directory: join(own, 'mission-archives'),
+              directory: join(own, ARCHIVES_DIRECTORY),
               missions,
               port,
               now: () => new Date(),

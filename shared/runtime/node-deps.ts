@@ -12,6 +12,7 @@ import { AlertStore } from '../alerts/store.ts';
 import { PostgresAlertTable } from '../alerts/table.ts';
 import { AuditLog } from '../audit/audit-log.ts';
 import { coreFiles } from '../core/files.ts';
+import { ARCHIVES_DIRECTORY } from '../core/missions/archives.ts';
 import { coreVacuum } from '../database/vacuum/statement.ts';
 import { MemoryHealthCache } from '../health/cache.ts';
 import { HealthResultTable } from '../health/results.ts';
@@ -233,12 +234,20 @@ function alertsOf({ configuration, log, journal = 'alerts.json' }: NodeHost, any
   });
 }
 
-function dataPaths(
-  { CORE_DATA_DIR: core, CORE_DATABASE_DIR: database, LOG_DIR: logs }: Settings,
+/** Whose file systems the module `disk` measures. */
+export function dataPaths(
+  {
+    CORE_DATA_DIR: core,
+    CORE_DATABASE_DIR: database,
+    DATA_DIR: own,
+    LOG_DIR: logs,
+  }: Pick<Settings, 'CORE_DATA_DIR' | 'CORE_DATABASE_DIR' | 'DATA_DIR' | 'LOG_DIR'>,
   places: readonly string[] = [],
 ): string[] {
   const wal = database === undefined ? undefined : join(database, 'pg_wal');
-  return [...new Set(['/', ...places, database, wal, core, logs].filter((path) => path !== undefined))];
+  // A volume of its own where processes on several machines share it.
+  const archives = own === undefined ? undefined : join(own, ARCHIVES_DIRECTORY);
+  return [...new Set(['/', ...places, database, wal, core, archives, logs].filter((path) => path !== undefined))];
 }
 
 function ownCaFile({ CORE_DATA_DIR: core }: Settings): string | undefined {

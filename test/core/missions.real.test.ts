@@ -1,6 +1,6 @@
 // The missions of a core that answers as a test says, over TLS, and archives of them on a real disk.
 
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -137,6 +137,31 @@ describe('archives', () => {
     expect(readdirSync(directory)).toContain(`${FIRST_GUID}.zip`);
   });
 
+  it('appear in no list before they are whole, wherever their process was killed', async () => {
+    mkdirSync(directory, { recursive: true });
+    const half = [`${NEW_GUID}.zip.new`, `${NEW_GUID}.zip`, `${NEW_GUID}.json.new`];
+    for (const name of half) writeFileSync(join(directory, name), '{"half');
+    expect(await archives.list()).toEqual([]);
+    expect(await failureOf(archives.part(NEW_GUID, 0))).toMatchObject({ code: 'not_found' });
+    for (const name of half) utimesSync(join(directory, name), 0, 0);
+    withMission();
+    const { id } = await archives.keep(FIRST_GUID);
+    expect(readdirSync(directory).toSorted()).toEqual([`${id}.json`, `${id}.zip`]);
+  });
+
+  it('leave alone what is not theirs on their volume', async () => {
+    const others = ['.nfs0000000000000001', `${NEW_GUID}.txt`, 'lost+found', 'notes.json'];
+    mkdirSync(join(directory, 'lost+found'), { recursive: true });
+    for (const name of others) {
+      if (name !== 'lost+found') writeFileSync(join(directory, name), 'x');
+      utimesSync(join(directory, name), 0, 0);
+    }
+    withMission();
+    const { id } = await archives.keep(FIRST_GUID);
+    expect(readdirSync(directory).toSorted()).toEqual([...others, `${id}.json`, `${id}.zip`].toSorted());
+    expect(await archives.list()).toHaveLength(1);
+  });
+
   it('stay within their limit, and say what to do', async () => {
     withMission();
     const small = archivesWith({ maxBytes: 10 });
@@ -146,6 +171,49 @@ describe('archives', () => {
       message: expect.stringContaining('download and delete some'),
     });
     expect(await small.list()).toHaveLength(1);
+  });
+
+  it('of several processes stay within one limit', async () => {
+    const both = Promise.withResolvers<void>();
+    let begun = 0;
+    withMission({
+      [`GET ${OF_FIRST}/archive`]: async (_: unknown, response: { end: (text: string) => void }) => {
+        if (++begun === 2) both.resolve();
+        await both.promise;
+        response.end('zip of it');
+      },
+    });
+    const kept = await Promise.allSettled([1, 2].map(() => archivesWith({ maxBytes: 10 }).keep(FIRST_GUID)));
+    expect(kept.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    const refused = kept.find((each) => each.status === 'rejected')?.reason as unknown;
+    expect(refused).toMatchObject({ code: 'conflict', message: expect.stringContaining('download and delete some') });
+    expect(await archives.list()).toHaveLength(1);
+    expect(readdirSync(directory)).toHaveLength(2);
+  });
+
+  it('that another process deletes end a download with an error, not as if they were whole', async () => {
+    withMission();
+    const { id } = await archives.keep(FIRST_GUID);
+    expect(await archives.part(id, 0)).not.toBe('');
+    rmSync(join(directory, `${id}.zip`));
+    expect(await failureOf(archives.part(id, 4))).toMatchObject({ code: 'not_found' });
+    await archivesWith().remove(id);
+    expect(await failureOf(archives.part(id, 4))).toMatchObject({ code: 'not_found' });
+  });
+
+  it('that another process deletes are restored whole once that has begun', async () => {
+    withMission({
+      [`PUT ${BASE}/${MISSION.name}`]: async (_: unknown, response: Parameters<typeof sendJson>[0]) => {
+        const [kept] = await archives.list();
+        await archivesWith().remove(kept?.id ?? '');
+        sendJson(response, { version: '3', type: 'Mission', data: [{ guid: NEW_GUID }] }, 201);
+      },
+      [`PUT ${BASE}/guid/${NEW_GUID}/contents/missionpackage`]: [],
+    });
+    const { id } = await archives.keep(FIRST_GUID);
+    expect(await archives.restore(id)).toMatchObject({ guid: NEW_GUID });
+    expect(server.met.at(-1)?.body).toBe('zip of it');
+    expect(readdirSync(directory)).toEqual([]);
   });
 
   it('are restored as a new mission; a refused one leaves none behind', async () => {

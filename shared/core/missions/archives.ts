@@ -1,9 +1,9 @@
 // Keeps archives of missions below DATA_DIR: a data package of the core, and a description beside
 // it. An archive is there once its description is. What a crash leaves behind is deleted later.
+// Several processes may share the directory, also from several machines.
 
 import { randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
@@ -11,6 +11,7 @@ import { serialize } from '@holdfast/kit/concurrency';
 import { readBounded, replaceFile } from '@holdfast/kit/files';
 import { formatBytes } from '@holdfast/kit/format';
 import { API_ACCOUNT } from '@holdfast/kit/names';
+import { fileLock } from '@holdfast/kit/shared-file';
 import { HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 import { quoted } from '../answers.ts';
 import { type CorePort, dataOf, WITHIN_MS } from '../request.ts';
@@ -27,6 +28,8 @@ export interface ArchiveOptions {
   maxBytes?: number;
 }
 
+/** Below DATA_DIR. */
+export const ARCHIVES_DIRECTORY = 'mission-archives';
 export const MAX_ARCHIVES = 200;
 const MAX_BYTES = 5_000_000_000;
 /** To pack or unpack 2 GB. */
@@ -34,7 +37,9 @@ const TRANSFER_MS = 5 * MINUTE_MS;
 const PART_BYTES = 1024 * 1024;
 const MAX_DESCRIPTION_BYTES = 256 * 1024;
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const DESCRIPTION = /^([0-9a-f-]{36})\.json$/;
+const FILE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(?:zip|json)(?:\.new)?$/;
+/** Deleted, also by another machine that shares the volume. */
+const GONE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ESTALE']);
 
 const archiveSchema: z.ZodType<MissionArchive> = z.object({
   id: z.string().regex(ID),
@@ -61,8 +66,7 @@ export class MissionArchiveFiles implements MissionArchives {
   async list(): Promise<MissionArchive[]> {
     return this.#reported(async () => {
       const found: MissionArchive[] = [];
-      for (const [name, id = ''] of (await this.#names()).map((each) => DESCRIPTION.exec(each) ?? []))
-        if (name !== undefined) found.push(...(await this.#read(id)));
+      for (const id of described(await this.#names())) found.push(...(await this.#read(id)));
       return found.toSorted((one, other) => other.keptAt.localeCompare(one.keptAt));
     });
   }
@@ -71,24 +75,17 @@ export class MissionArchiveFiles implements MissionArchives {
     return this.#inTurn(async () => {
       const mission = await this.#options.missions.find(guid);
       if (mission === undefined) throw new AppError('not_found', `The core has no mission ${guid.slice(0, 100)}.`);
-      const kept = await this.list();
-      const used = kept.reduce((sum, { bytes }) => sum + bytes, 0);
-      const left = (this.#options.maxBytes ?? MAX_BYTES) - used;
-      if (kept.length >= MAX_ARCHIVES || left <= 0)
-        throw new AppError(
-          'conflict',
-          `${kept.length} archives with ${formatBytes(used)} are kept, which is the most. Remedy: download and delete some.`,
-        );
+      const left = await this.#left();
       const id = randomUUID();
       const bytes = await this.#reported(async () => {
         await this.#clean();
-        return this.#download(`${MISSIONS}/guid/${mission.guid}/archive`, this.#file(id), left);
+        return this.#download(`${MISSIONS}/guid/${mission.guid}/archive`, newOf(this.#file(id)), left);
       });
       const { name, description, creatorUid, groups, hasPassword, inviteOnly } = mission;
       const keptAt = this.#options.now().toISOString();
       const shown = { guid: mission.guid, name, description, creatorUid, groups, hasPassword, inviteOnly };
       const archive: MissionArchive = { id, ...shown, keptAt, bytes };
-      await this.#reported(() => replaceFile(this.#file(id, 'json'), JSON.stringify(archive)));
+      await this.#publish(archive);
       return archive;
     });
   }
@@ -96,13 +93,9 @@ export class MissionArchiveFiles implements MissionArchives {
   async part(id: string, from: number): Promise<string> {
     await this.#existing(id);
     return this.#reported(async () => {
-      const handle = await open(this.#file(id), 'r');
-      try {
-        const { bytesRead, buffer } = await handle.read(Buffer.alloc(PART_BYTES), 0, PART_BYTES, from);
-        return buffer.subarray(0, bytesRead).toString('base64');
-      } finally {
-        await handle.close();
-      }
+      await using handle = await this.#open(id);
+      const { bytesRead, buffer } = await handle.read(Buffer.alloc(PART_BYTES), 0, PART_BYTES, from);
+      return buffer.subarray(0, bytesRead).toString('base64');
     });
   }
 
@@ -116,6 +109,8 @@ export class MissionArchiveFiles implements MissionArchives {
           `The archive of ${archive.name} does not say its groups. Remedy: download it, and import it with a TAK client.`,
         );
       if ((await missions.list()).missions.some(({ name }) => name === archive.name)) throw isThere(archive.name);
+      // Open until the end: another process may delete it meanwhile.
+      await using file = await this.#reported(() => this.#open(id));
       const calls = port.within(WITHIN_MS);
       const path = `${MISSIONS}/${encodeURIComponent(archive.name)}`;
       const answer = await calls.ask('PUT', path, {
@@ -131,7 +126,7 @@ export class MissionArchiveFiles implements MissionArchives {
       if (answer.status !== 201) throw refused(port.failure(`PUT ${path}`, answer), archive, quoted(answer, []));
       const [made] = calls.read(`PUT ${path}`, { ...answer, status: 200 }, created);
       const guid = made?.guid ?? '';
-      await this.#unpack(archive, guid).catch(async (error: unknown) => {
+      await this.#unpack(archive, file, guid).catch(async (error: unknown) => {
         const isRemoved = await missions.remove(guid).catch(() => false);
         if (isRemoved || !(error instanceof AppError)) throw error;
         throw new AppError(
@@ -171,24 +166,61 @@ export class MissionArchiveFiles implements MissionArchives {
       const text = (await readBounded(this.#file(id, 'json'), MAX_DESCRIPTION_BYTES)).toString('utf8');
       return [archiveSchema.parse(JSON.parse(text))];
     } catch (error) {
-      if (codeOf(error) === 'ENOENT') return [];
+      if (GONE.has(codeOf(error))) return [];
       throw error;
     }
   }
 
   async #existing(id: string): Promise<MissionArchive> {
     const [found] = ID.test(id) ? await this.#reported(() => this.#read(id)) : [];
-    if (found === undefined) throw new AppError('not_found', `No archive ${JSON.stringify(id.slice(0, 100))} is kept.`);
-    return found;
+    return found ?? unknown(id);
   }
 
-  /** Of a process that died: nothing is written for an hour. */
+  async #open(id: string): Promise<FileHandle> {
+    return open(this.#file(id), 'r').catch((error: unknown) => {
+      if (GONE.has(codeOf(error))) return unknown(id);
+      throw error;
+    });
+  }
+
+  /** Bytes that may still be kept. */
+  async #left(): Promise<number> {
+    const kept = await this.list();
+    const used = kept.reduce((sum, { bytes }) => sum + bytes, 0);
+    const left = (this.#options.maxBytes ?? MAX_BYTES) - used;
+    if (kept.length < MAX_ARCHIVES && left > 0) return left;
+    throw new AppError(
+      'conflict',
+      `${kept.length} archives with ${formatBytes(used)} are kept, which is the most. Remedy: download and delete some.`,
+    );
+  }
+
+  /** Under a lock of all processes, so that together they stay within the limits. */
+  async #publish(archive: MissionArchive): Promise<void> {
+    const file = this.#file(archive.id);
+    await this.#reported(async () => {
+      try {
+        await fileLock(join(this.#options.directory, '.lock'), async () => {
+          const left = await this.#left();
+          if (archive.bytes > left) throw tooLarge(left);
+          await rename(newOf(file), file);
+          await replaceFile(this.#file(archive.id, 'json'), JSON.stringify(archive));
+        });
+      } catch (error) {
+        for (const each of [newOf(file), file]) await rm(each, { force: true });
+        throw error;
+      }
+    });
+  }
+
+  /** Of a process that died: nothing is written for an hour. What else lies there stays. */
   async #clean(): Promise<void> {
     await mkdir(this.#options.directory, { mode: 0o700, recursive: true });
     const names = await this.#names();
-    const whole = new Set(names.flatMap((name) => DESCRIPTION.exec(name)?.[1] ?? []));
+    const whole = new Set(described(names));
     for (const name of names) {
-      if (whole.has(name.slice(0, 36)) && !name.endsWith('.new')) continue;
+      const id = FILE.exec(name)?.[1];
+      if (id === undefined || (whole.has(id) && !name.endsWith('.new'))) continue;
       const path = join(this.#options.directory, name);
       const found = await stat(path).catch(() => undefined);
       if (found !== undefined && this.#options.now().getTime() - found.mtimeMs > HOUR_MS)
@@ -197,39 +229,33 @@ export class MissionArchiveFiles implements MissionArchives {
   }
 
   async #download(path: string, file: string, maxBytes: number): Promise<number> {
-    const beside = `${file}.new`;
-    const handle = await open(beside, 'wx', 0o600);
+    const handle = await open(file, 'wx', 0o600);
     try {
       let bytes = 0;
       await this.#options.port.within(TRANSFER_MS).stream(path, async (body) => {
         for await (const chunk of body) {
           bytes += chunk.length;
-          if (bytes > maxBytes)
-            throw new AppError(
-              'conflict',
-              `The archive needs more than the ${formatBytes(maxBytes)} that are left for archives. Remedy: download and delete some.`,
-            );
+          if (bytes > maxBytes) throw tooLarge(maxBytes);
           await this.#reported(() => handle.writeFile(chunk));
         }
       });
       await handle.sync();
-      await rename(beside, file);
       return bytes;
     } catch (error) {
-      await rm(beside, { force: true });
+      await rm(file, { force: true });
       throw error;
     } finally {
       await handle.close();
     }
   }
 
-  async #unpack(archive: MissionArchive, guid: string): Promise<void> {
+  async #unpack(archive: MissionArchive, file: FileHandle, guid: string): Promise<void> {
     const { port } = this.#options;
     const path = `${MISSIONS}/guid/${guid}/contents/missionpackage`;
     const answer = await port.within(TRANSFER_MS).ask('PUT', path, {
       query: { creatorUid: archive.creatorUid || API_ACCOUNT },
       headers: { 'content-type': 'application/zip', 'content-length': String(archive.bytes) },
-      body: createReadStream(this.#file(archive.id)),
+      body: file.createReadStream({ autoClose: false }),
     });
     if (answer.status !== 200) throw refused(port.failure(`PUT ${path}`, answer), archive, quoted(answer, []));
   }
@@ -246,6 +272,24 @@ export class MissionArchiveFiles implements MissionArchives {
       );
     }
   }
+}
+
+const newOf = (file: string): string => `${file}.new`;
+
+/** The ids of the archives that are there. */
+function described(names: readonly string[]): string[] {
+  return names.filter((name) => name.endsWith('.json')).flatMap((name) => FILE.exec(name)?.[1] ?? []);
+}
+
+function unknown(id: string): never {
+  throw new AppError('not_found', `No archive ${JSON.stringify(id.slice(0, 100))} is kept.`);
+}
+
+function tooLarge(left: number): AppError {
+  return new AppError(
+    'conflict',
+    `The archive needs more than the ${formatBytes(left)} that are left for archives. Remedy: download and delete some.`,
+  );
 }
 
 function isThere(name: string): AppError {
