@@ -5,9 +5,10 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ClusterOptions, CORE_DATABASE_MIGRATED, CORE_MIGRATIONS, missingFromFirstNode } from '@holdfast/core';
 import type { CoreHandover } from '@holdfast/core/handover';
-import { explainFileError, messageOf } from '@holdfast/kit/app-error';
+import { AppError, explainFileError, messageOf } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Log } from '@holdfast/kit/log';
+import { missingMigration } from '@holdfast/kit/migrate';
 import { NotReady, onceDaily, waitFor } from '@holdfast/kit/retry';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { ensureServiceCertificate } from '@holdfast/pki/server-certificate';
@@ -21,7 +22,8 @@ const FIRST_NODE = {
 
 /**
  * Returns when the first node has migrated the database and made the files that all nodes share.
- * Says every few seconds what is missing. Rejects with a StackError after ten minutes.
+ * Says every few seconds what is missing. Rejects with a StackError after ten minutes, and at once
+ * with `conflict` when a newer release has migrated the database.
  */
 export async function firstNode({ directory }: CoreHandover, run: RunSql, log: Log): Promise<void> {
   const surroundings = {
@@ -36,14 +38,12 @@ export async function firstNode({ directory }: CoreHandover, run: RunSql, log: L
 }
 
 async function missingMigrations(run: RunSql): Promise<string | undefined> {
-  const { history } = CORE_DATABASE_MIGRATED;
   try {
-    return await run(async (sql) => {
-      const [found] = await sql<{ number: number | null }[]>`SELECT max(number) AS number FROM ${sql(history)}`;
-      const number = found?.number ?? 0;
-      return number < CORE_MIGRATIONS.length ? `migration ${number + 1} of the database is missing` : undefined;
-    });
+    const next = await run((sql) => missingMigration(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED));
+    return next === undefined ? undefined : `migration ${next.number} of the database is missing`;
   } catch (error) {
+    // A newer release has used it: waiting does not help.
+    if (error instanceof AppError && error.code === 'conflict') throw error;
     // Rule `waitForDatabase`: it is not there yet, or has no table yet.
     return `the database does not answer: ${messageOf(error)}`;
   }

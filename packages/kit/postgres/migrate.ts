@@ -56,6 +56,20 @@ export async function migrate(
   }
 }
 
+/**
+ * The first migration that another process has yet to apply; undefined: none. Refuses as `migrate`
+ * does, and rejects while there is no history.
+ */
+export async function missingMigration(
+  sql: Sql,
+  migrations: readonly Migration[],
+  database: MigratedDatabase,
+): Promise<Migration | undefined> {
+  const history = await appliedTo(sql, database);
+  checkHistory(history, migrations, database);
+  return migrations[history.length];
+}
+
 /** Applies the first migration that is missing, if any. The lock ends with the transaction. */
 async function applyNext(
   sql: TransactionSql,
@@ -75,16 +89,14 @@ async function applyNext(
 }
 
 /** What has been applied so far; makes the table of it in a database that is empty. */
-async function readHistory(
-  sql: TransactionSql,
-  { variable, history, shared }: MigratedDatabase,
-): Promise<AppliedMigration[]> {
+async function readHistory(sql: TransactionSql, database: MigratedDatabase): Promise<AppliedMigration[]> {
+  const { variable, history, shared } = database;
   const [{ ours, tables, place } = { ours: false, tables: 0, place: true }] = await sql<
     { ours: boolean; tables: number; place: boolean }[]
   >`
     SELECT to_regclass(${`public.${history}`}) IS NOT NULL AS ours,
       (SELECT count(*)::int FROM pg_stat_user_tables) AS tables, to_regnamespace('public') IS NOT NULL AS place`;
-  if (ours) return sql<AppliedMigration[]>`SELECT number, name, checksum FROM ${sql(history)} ORDER BY number`;
+  if (ours) return appliedTo(sql, database);
   if (tables > 0 && !shared) {
     throw new AppError(
       'conflict',
@@ -101,6 +113,10 @@ async function readHistory(
       checksum text NOT NULL,
       applied_at timestamptz NOT NULL DEFAULT now())`;
   return [];
+}
+
+async function appliedTo(sql: Sql | TransactionSql, { history }: MigratedDatabase): Promise<AppliedMigration[]> {
+  return sql<AppliedMigration[]>`SELECT number, name, checksum FROM ${sql(history)} ORDER BY number`;
 }
 
 function checkHistory(
