@@ -99,6 +99,43 @@ describe('the alert rules', () => {
   });
 });
 
+describe('several management processes', () => {
+  const manual = readFileSync(join(place, 'README.md'), 'utf8');
+  const [override, scrape] = [...manual.matchAll(/^```yaml\n([^`]+)^```$/gm)].map(
+    ([, block = '']) => parse(block) as unknown,
+  );
+  const { services } = override as { services: Record<string, { ports: string[] }> };
+  const composed = ['compose.yaml', 'compose.cluster.yaml'].map(
+    (file) =>
+      parse(readFileSync(join(root, 'compose', file), 'utf8'), { merge: true }) as {
+        services: Record<string, { command?: string[]; environment?: Record<string, string> }>;
+      },
+  );
+
+  it('each have a port in the manual, and it is a target', () => {
+    const processes = composed.flatMap(({ services: all }) =>
+      Object.entries(all).flatMap(([name, { command, environment = {} }]) =>
+        command?.[0] === 'management' ? [[name, environment['API_PORT']] as const] : [],
+      ),
+    );
+    expect(processes.map(([name]) => name)).toEqual(['management', 'management-2']);
+    expect(Object.keys(services)).toEqual(processes.map(([name]) => name));
+    const published = Object.entries(services).map(([name, { ports }]) => {
+      const [, target = '', port] = /^(127\.0\.0\.1:\d+):(\d+)$/.exec(ports[0] ?? '') ?? [];
+      expect([name, port]).toEqual(processes.find(([of]) => of === name));
+      return target;
+    });
+    expect(new Set(published).size).toBe(2);
+    expect(scrape).toEqual({ static_configs: [{ targets: published }] });
+  });
+
+  it('and every core node are in the dashboard, a node once', () => {
+    const ofNodes = targets.filter(({ expr }) => expr.includes('holdfast_core_node_'));
+    expect(ofNodes.map(({ title }) => title)).toEqual(['Memory of the core', 'Devices of each core node']);
+    for (const { expr } of ofNodes) expect(expr).toMatch(/^max by \(node\) /);
+  });
+});
+
 describe('the dashboard', () => {
   it.each(targets.map(({ title, refId, ...target }): [string, string, typeof target] => [title, refId, target]))(
     '%s (%s) asks for what is there',
