@@ -1,4 +1,4 @@
-// Which pods may connect to which, by the network policies of the chart.
+// Which pods may connect to which, by the network policies of the chart, and to which NATS.
 
 import { describe, expect, it } from 'vitest';
 import { containersOf, noHelm, podsOf, render } from './chart.ts';
@@ -127,6 +127,65 @@ describe.skipIf(noHelm)(noHelm ? 'helm is not installed: policies not read' : 't
     );
   });
 
+  const egressOf = (name: string, policy: string, changes: Record<string, unknown> = {}): Rule[] =>
+    render(name, changes).flatMap(({ kind, metadata, spec }) =>
+      kind === 'NetworkPolicy' && metadata.name === policy ? ((spec as unknown as Policy).egress ?? []) : [],
+    );
+  /** The ports that a pod may reach anywhere. */
+  const anywhere = (rules: readonly Rule[]) =>
+    rules.filter(({ to }) => to === undefined).flatMap(({ ports = [] }) => ports.map(({ port }) => port));
+  const cluster = { 'networkPolicy.enabled': true };
+
+  it('let the nodes reach NATS elsewhere at its port, and are for no NATS here then', () => {
+    expect(anywhere(egressOf('cluster', 'core'))).toEqual([]);
+    expect(egressOf('cluster', 'nats')).not.toEqual([]);
+    for (const [url, port] of [
+      ['tls://nats.messages.svc', 4222],
+      ['tls://203.0.113.4:4443', 4443],
+    ] as const) {
+      expect(anywhere(egressOf('cluster', 'core', { 'nats.url': url }))).toEqual([port]);
+      expect(egressOf('cluster', 'nats', { 'nats.url': url })).toEqual([]);
+    }
+  });
+
+  it('let our programs reach a database of yours at its port', () => {
+    const values = { ...cluster, 'databases.app.host': 'db.example.org:6432' };
+    expect(anywhere(egressOf('direct', 'management', values))).toEqual([6432, 5432, 123]);
+    expect(anywhere(egressOf('direct', 'identity', values))).toEqual([6432, 5432]);
+    const release = { 'databases.cloudNativePG': false, 'databases.app.host': 'db:6432', 'backups.method': 'none' };
+    expect(anywhere(egressOf('release', 'management', { ...release, 'backups.volumeSnapshot': {} }))).toEqual([
+      6432, 123,
+    ]);
+  });
+
+  it('let the instances of CloudNativePG reach the API server, which has no network for some plugins', () => {
+    expect(anywhere(egressOf('one-machine', 'databases'))).toEqual([443, 6443]);
+    const named = egressOf('one-machine', 'databases', { 'networkPolicy.apiServer.cidr': '203.0.113.0/24' });
+    expect(named.at(-1)).toMatchObject({ to: [{ ipBlock: { cidr: '203.0.113.0/24' } }] });
+  });
+
+  it('let all ask for names, also where the DNS service of OpenShift answers', () => {
+    const [rule] = egressOf('one-machine', 'default-deny', { 'networkPolicy.dnsNamespace': 'openshift-dns' });
+    expect(rule?.to?.[0]?.namespaceSelector?.matchLabels).toEqual({ 'kubernetes.io/metadata.name': 'openshift-dns' });
+    expect(rule?.ports?.map(({ port, protocol }) => `${port}/${protocol}`)).toEqual([
+      '53/UDP',
+      '53/TCP',
+      '5353/UDP',
+      '5353/TCP',
+    ]);
+  });
+
+  it('let management and Caddy ask who issues certificates whether they are revoked', () => {
+    const internet = egressOf('one-machine', 'management').find(({ to }) => to?.[0]?.ipBlock !== undefined);
+    expect(internet?.ports?.map(({ port }) => port)).toEqual([80, 443, 465, 587]);
+  });
+
+  it('let a Gateway here bring the challenges of HTTP-01 to those who answer them', () => {
+    const solver = { 'acme.cert-manager.io/http01-solver': 'true' };
+    const rules = egressOf('cluster', 'gateway');
+    expect(rules.some((rule) => permits(rule, rule.to, solver, [8089]))).toBe(true);
+  });
+
   it('let the world reach the four ports of the stack, and no others', () => {
     const rules = render('cluster').flatMap(({ kind, spec }) =>
       kind === 'NetworkPolicy' ? ((spec as unknown as Policy).ingress ?? []) : [],
@@ -136,5 +195,25 @@ describe.skipIf(noHelm)(noHelm ? 'helm is not installed: policies not read' : 't
       .flatMap(({ ports = [] }) => ports.map(({ port }) => port));
     // The last one is that of cert-manager's answers to HTTP-01.
     expect(open).toEqual(['public-http', 'public-https', 'public-enroll', 'streaming', 8089]);
+  });
+});
+
+describe.skipIf(noHelm)(noHelm ? 'helm is not installed: NATS not checked' : 'the certificate of NATS', () => {
+  const namesFor = (url: string): unknown[] =>
+    render('cluster', { 'nats.url': url }).flatMap(({ kind, metadata, spec }) =>
+      kind === 'Certificate' && metadata.name === 'nats-tls' ? [spec?.['dnsNames']] : [],
+    );
+
+  it('has the name by which the nodes reach it', () => {
+    const names = ['nats', 'nats.tak.svc', '*.nats-headless.tak.svc.cluster.local'];
+    expect(namesFor('tls://nats:4222')).toEqual([names]);
+    expect(namesFor('tls://nats.tak.svc')).toEqual([names]);
+    expect(namesFor('tls://bus.tak:4222')).toEqual([
+      ['bus', 'bus.tak.svc', '*.bus-headless.tak.svc.cluster.local', 'bus.tak'],
+    ]);
+  });
+
+  it('is not made, in place of a Secret that is there, for NATS elsewhere', () => {
+    expect([namesFor('tls://nats.messages.svc:4222'), namesFor('tls://nats.example.org:4443')]).toEqual([[], []]);
   });
 });

@@ -24,8 +24,12 @@ function secretOf(name: string): string {
 const EXTRA = { SMTP_URL: 'smtp://user:a-password@mail.example.org:587' };
 
 /** What Kubernetes makes of `envFrom` and `env`. */
-function environmentOf(name: string, { env = [], envFrom = [] }: Container): Record<string, string> {
-  const maps = render(name).filter(({ kind }) => kind === 'ConfigMap');
+function environmentOf(
+  name: string,
+  { env = [], envFrom = [] }: Container,
+  values: Record<string, unknown> = {},
+): Record<string, string> {
+  const maps = render(name, values).filter(({ kind }) => kind === 'ConfigMap');
   const given: Record<string, string> = Object.assign(
     {},
     ...envFrom.map(({ configMapRef, secretRef }) =>
@@ -96,6 +100,19 @@ describe.skipIf(noHelm)(noHelm ? 'helm is not installed: programs not planned' :
     expect(databaseUrl).toBe(`postgres://martiuser:${secretOf('')}@core-database-rw:5432/cot?sslmode=require`);
     expect(trustedProxies).toContain('10.244.0.0/16');
     expect(addresses).toEqual(['0.0.0.0']);
+  });
+});
+
+describe.skipIf(noHelm)(noHelm ? 'helm is not installed: IPv6 not planned' : 'with IPv6 addresses', () => {
+  const values = { listenAddress: '::' };
+
+  it.each(['management', 'core', 'identity'])('%s listens on them, too', (role) => {
+    const programsOf = podsOf(render('cluster', values)).flatMap(([, spec]) => containersOf(spec));
+    const container = programsOf.find(({ args }) => args?.[0] === role);
+    if (container === undefined || !isRole(role)) throw new Error(`There is no ${role}.`);
+    const plan = planContainer(ROOT, role, environmentOf('cluster', container, values));
+    if (Array.isArray(plan) || plan.role === 'database') throw new Error('It is not planned.');
+    expect(Object.values(plan.environment).join('\n')).toContain('"::"');
   });
 });
 

@@ -6,7 +6,18 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { BLUEPRINT } from '../../packages/setup/identity/setup.ts';
 import { SETTING_NAMES, SETTINGS } from '../../shared/settings/table.ts';
-import { CASES, CHART, type Container, containersOf, helm, noHelm, podsOf, render, valuesOf } from './chart.ts';
+import {
+  CASES,
+  changesOf,
+  CHART,
+  type Container,
+  containersOf,
+  helm,
+  noHelm,
+  podsOf,
+  render,
+  valuesOf,
+} from './chart.ts';
 
 const secretNames = SETTING_NAMES.filter((name) => SETTINGS[name].kind.secret);
 
@@ -281,11 +292,7 @@ describe.skipIf(noHelm)(
   noHelm ? 'helm is not installed: bad values not tried' : 'values that contradict each other',
   () => {
     function refusal(name: string, values: Record<string, unknown>): string {
-      const changes = Object.entries(values).flatMap(([path, value]) => [
-        '--set-json',
-        `${path}=${JSON.stringify(value)}`,
-      ]);
-      const { status, errors } = helm('template', 'holdfast', '.', '-f', valuesOf(name), ...changes);
+      const { status, errors } = helm('template', 'holdfast', '.', '-f', valuesOf(name), ...changesOf(values));
       return status === 0 ? '' : errors;
     }
     const all: string[] = [];

@@ -27,18 +27,25 @@ export function helm(...args: string[]): { status: number | null; output: string
   return { status, output: stdout, errors: stderr };
 }
 
+/** The arguments of helm for values by their paths. */
+export function changesOf(values: Record<string, unknown>): string[] {
+  return Object.entries(values).flatMap(([path, value]) => ['--set-json', `${path}=${JSON.stringify(value)}`]);
+}
+
 const rendered = new Map<string, KubernetesObject[]>();
 
-/** The objects of a file of ci/. */
-export function render(name: string): KubernetesObject[] {
-  const known = rendered.get(name);
+/** The objects of a file of ci/, with other values in place of some of its own. */
+export function render(name: string, changes: Record<string, unknown> = {}): KubernetesObject[] {
+  const key = JSON.stringify([name, changes]);
+  const known = rendered.get(key);
   if (known !== undefined) return known;
-  const { status, output, errors } = helm('template', 'holdfast', '.', '-n', 'tak', '-f', valuesOf(name));
+  const given = ['-f', valuesOf(name), ...changesOf(changes)];
+  const { status, output, errors } = helm('template', 'holdfast', '.', '-n', 'tak', ...given);
   if (status !== 0) throw new Error(errors);
   const objects = parseAllDocuments(output)
     .map((document) => document.toJS() as KubernetesObject | null)
     .filter((object) => object !== null);
-  rendered.set(name, objects);
+  rendered.set(key, objects);
   return objects;
 }
 

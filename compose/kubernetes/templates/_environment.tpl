@@ -5,6 +5,7 @@
 SERVER_ADDRESS: {{ .Values.address | quote }}
 DEPLOY_MODE: {{ .Values.mode | quote }}
 TZ: {{ .Values.timeZone | quote }}
+HOLDFAST_LISTEN: {{ .Values.listenAddress | quote }}
 HOLDFAST_STACK: {{ ternary "container" "light" (eq .Values.core.kind "release") }}
 LDAP_URL: {{ ternary "ldap://authentik-ldap:3389" "ldap://identity:3389" (eq .Values.identity.kind "authentik") }}
 IDENTITY_URL: {{ ternary .Values.identity.authentik.url "http://identity:9000" (eq .Values.identity.kind "authentik") }}

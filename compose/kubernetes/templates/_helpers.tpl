@@ -166,6 +166,10 @@ resources:
     storage: {{ .storage.size }}
 {{- end }}
 
+{{- define "holdfast.archivesClaim" -}}
+{{ .Values.management.archives.existingClaim | default "mission-archives" }}
+{{- end }}
+
 {{- define "holdfast.coreClaim" -}}
 {{ .Values.core.storage.existingClaim | default "core-data" }}
 {{- end }}
@@ -178,6 +182,16 @@ resources:
 {{/* Several nodes, or a number that may grow. */}}
 {{- define "holdfast.isCluster" -}}
 {{- if and (eq .Values.core.kind "light") (or (gt (int .Values.core.nodes) 1) .Values.core.autoscaling.enabled) }}true{{ end }}
+{{- end }}
+
+{{- define "holdfast.natsHost" -}}
+{{ regexReplaceAll "^[a-z]+://|:[0-9]*$" .Values.nats.url "" }}
+{{- end }}
+
+{{/* Whether NATS is in this namespace, where our policies and certificates are for it. */}}
+{{- define "holdfast.isNatsHere" -}}
+{{- $labels := include "holdfast.natsHost" . | splitList "." }}
+{{- if or (eq (len $labels) 1) (eq (index $labels 1) .Release.Namespace) }}true{{ end }}
 {{- end }}
 
 {{/* In subdomain mode, who gets the public certificate; in direct mode nobody. */}}
