@@ -141,7 +141,7 @@ export class ClusterNode {
       // They stay unread, and are read with the next call.
       this.readGroups().catch(() => undefined);
       if (this.#areInjectorsOld) void this.#readInjectors().catch(() => undefined);
-      if (!this.mesh.peers.isWhole) void this.#readTable();
+      void this.#readTable();
       await this.mesh.look();
     });
   }
@@ -307,10 +307,10 @@ export class ClusterNode {
     ].map(({ clientUid, username }) => ({ clientUid, username }));
   }
 
-  /** While another node may be cut off: what it revokes cannot be told. */
+  /** For what a node revokes that is cut off from the others. */
   #readTable(): Promise<void> {
-    const read = this.#readingTable ?? this.#parts.revocations.reread().catch(() => undefined);
-    return (this.#readingTable = read.finally(() => (this.#readingTable = undefined)));
+    const read = (): Promise<void> => this.#parts.revocations.reread().catch(() => undefined);
+    return (this.#readingTable ??= read().finally(() => (this.#readingTable = undefined)));
   }
 
   async #regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void> {

@@ -5,7 +5,6 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import type { CoreNode } from '@holdfast/kit/core-wire';
 import type { Log } from '@holdfast/kit/log';
-import { HOUR_MS } from '@holdfast/kit/time';
 import { z } from 'zod';
 import type { Presence } from '../model/stream.ts';
 import type { Client } from '../stream/client.ts';
@@ -90,8 +89,6 @@ const SILENT_MS = 5_000;
 const DEAF_MS = 2 * BEAT_MS;
 /** How often the others learn when clients were heard last. */
 const SEEN_EVERY_BEATS = 10;
-/** A lost node that is not heard for so long is not waited for. */
-const GIVEN_UP_MS = HOUR_MS;
 
 export class Peers {
   readonly #options: PeersOptions;
@@ -99,9 +96,7 @@ export class Peers {
   readonly #peers = new Map<string, Peer>();
   readonly #nodes: Nodes;
   readonly #writeOffs: WriteOffs;
-  /** Nodes that have not stopped, and when they were heard last: also lost ones. */
-  readonly #known = new Map<string, number>();
-  /** Of those that have not stopped: the run that was heard last. */
+  /** Of nodes that have not stopped, also of lost ones: the run that was heard last. */
   readonly #runs = new Map<string, string>();
   readonly #changed = new Map<number, Client>();
   /** Of each node: what came of a large message. */
@@ -142,12 +137,6 @@ export class Peers {
   /** Tells the others with each message from now on. */
   settle(): void {
     this.#isSettled = true;
-  }
-
-  /** False while another node may be out of reach and go on by itself. */
-  get isWhole(): boolean {
-    const atMs = this.#options.steadyMs();
-    return [...this.#known.values()].every((heardMs) => atMs - heardMs <= DEAF_MS);
   }
 
   start(): void {
@@ -205,7 +194,6 @@ export class Peers {
     for (const [node, peer] of this.#peers)
       if (wasDeaf) peer.heardMs = atMs;
       else if (atMs - peer.heardMs > SILENT_MS) this.#lost(node, peer);
-    for (const [node, heardMs] of this.#known) if (atMs - heardMs > GIVEN_UP_MS) this.#known.delete(node);
   }
 
   close(): void {
@@ -258,7 +246,6 @@ export class Peers {
       return;
     }
     if (message.kind === 'bye') {
-      this.#known.delete(node);
       this.#runs.delete(node);
       return this.#gone(node, 'stopped');
     }
@@ -270,7 +257,6 @@ export class Peers {
       return;
     }
     Object.assign(peer, { heardMs: steadyMs(), revision, isSettled: message.isSettled });
-    this.#known.set(node, peer.heardMs);
     if (message.kind === 'change') {
       for (const card of message.cards) clients.put(node, card);
       this.#remove(message.left);
@@ -292,7 +278,6 @@ export class Peers {
     this.#peers.set(node, { run, revision, heardMs: steadyMs(), isSettled });
     const isReplaced = this.#runs.has(node) && this.#runs.get(node) !== run;
     this.#runs.set(node, run);
-    this.#known.set(node, steadyMs());
     const numbers = new Set(cards.map(({ number }) => number));
     const old = clients.of(node).filter(({ number }) => !numbers.has(number));
     for (const card of cards) clients.put(node, card);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { ClusterNode, type ClusterParts } from '../cluster.ts';
@@ -32,10 +33,11 @@ function clusterNode(
   shared: { people: Map<string, string[] | 'closed'>; places: Map<string, number> },
 ) {
   const bus = hub.bus();
-  const database = { isUp: true };
+  const database = { isUp: true, rereads: 0 };
   const learned: string[] = [];
   const revocations = {
     reread: async () => {
+      database.rereads++;
       if (!database.isUp) throw new Error('the database is unavailable');
     },
     learn: (entries: { serial: string }[]) => void learned.push(...entries.map(({ serial }) => serial)),
@@ -129,6 +131,15 @@ describe('a node of a cluster', () => {
     a.bus.turn(true);
     await settled();
     expect(b.learned).toEqual(['aa']);
+  });
+
+  it('looks for revocations all the time: a node that revokes may have lost the others just now', async () => {
+    const {
+      nodes: [, b],
+    } = await cluster();
+    const before = b.database.rereads;
+    await delay(1_000);
+    expect(b.database.rereads - before).toBeGreaterThanOrEqual(2);
   });
 
   it('repeats no emergency that its person has cancelled or begun on another one', async () => {

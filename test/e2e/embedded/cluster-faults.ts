@@ -76,15 +76,15 @@ class Roamer {
 /** `devices`: on the three nodes, the first two in one group, the third in another. */
 export function faults(world: () => ClusterWorld, devices: () => StreamDevice[]): void {
   let node: CutNode;
-  let people: Record<'fay' | 'gil' | 'hal' | 'ivy' | 'jon' | 'kim', Person>;
+  let people: Record<'fay' | 'gil' | 'hal' | 'ivy' | 'jon' | 'kim' | 'lou', Person>;
   let fay: StreamDevice;
   const place = (at: 0 | 1 | 2): CorePlace => world().nodes[at];
   const admin = asAdministrator(() => world().stack);
   const at = (which: number): StreamDevice => devices()[which] as StreamDevice;
 
-  async function revoke({ hash }: Person): Promise<void> {
-    const api = await apiDevice(place(0), world().work);
-    const { status } = await asDevice(place(0), api, `/Marti/api/certadmin/cert/${hash}`, ['-X', 'DELETE']);
+  async function revoke({ hash }: Person, on = place(0)): Promise<void> {
+    const api = await apiDevice(on, world().work);
+    const { status } = await asDevice(on, api, `/Marti/api/certadmin/cert/${hash}`, ['-X', 'DELETE']);
     expect(status).toBe(200);
   }
 
@@ -111,6 +111,7 @@ export function faults(world: () => ClusterWorld, devices: () => StreamDevice[])
       ivy: await enrolled(world(), 'ivy', 'Blue'),
       jon: await enrolled(world(), 'jon', 'Blue'),
       kim: await enrolled(world(), 'kim', 'Red'),
+      lou: await enrolled(world(), 'lou', 'Blue'),
     };
     node = await startCutNode(world());
     fay = await open(node.place, people.fay, 'FAY');
@@ -146,6 +147,15 @@ export function faults(world: () => ClusterWorld, devices: () => StreamDevice[])
     await areStored('west-', 20);
     await areStored('east-', 20);
     kim.leave();
+  });
+
+  it('follow within a second what a node revokes that has just lost NATS', async () => {
+    const lou = await open(place(0), people.lou, 'LOU');
+    node.nats.mood('closed');
+    await revoke(people.lou, node.place);
+    await eventually('Lou is disconnected', () => !lou.isOpen, 1_000);
+    node.nats.mood('good');
+    await at(1).isUpToDate();
   });
 
   it('go on without the database: a revocation counts, who is known comes back, and nothing is lost', async () => {

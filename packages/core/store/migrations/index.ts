@@ -8,6 +8,7 @@ import devices from './0004-devices.sql';
 import missions from './0005-missions.sql';
 import services from './0006-services.sql';
 import reports from './0007-reports.sql';
+import revoked from './0008-revoked.sql';
 
 /** The same shape as the migrations of the stack's state. */
 export interface CoreMigration {
@@ -25,6 +26,7 @@ export const CORE_MIGRATIONS: readonly CoreMigration[] = [
   { number: 5, name: 'missions', sql: missions },
   { number: 6, name: 'services', sql: services },
   { number: 7, name: 'reports', sql: reports },
+  { number: 8, name: 'revoked', sql: revoked },
 ];
 
 /** The database they belong to; the flow engine may have tables of its own there. */
