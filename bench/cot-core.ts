@@ -88,6 +88,7 @@ function meshOf({ node, index, nats }: NonNullable<CotCoreOrder['cluster']>): Me
   const ca = readFileSync(files.ca, 'utf8');
   return new Mesh({
     node,
+    run: node,
     index,
     announcement: () => ({
       version: '5.7-RELEASE-0',
@@ -106,6 +107,7 @@ function meshOf({ node, index, nats }: NonNullable<CotCoreOrder['cluster']>): Me
     missed: () => undefined,
     went: () => undefined,
     came: () => undefined,
+    working: async () => [],
     log,
     now,
     steadyMs: () => performance.now(),

@@ -27,11 +27,11 @@ import type { Injectors } from './stream/injectors.ts';
 import type { LocalClients } from './stream/other-nodes.ts';
 import type { Repeater } from './stream/repeater.ts';
 import type { Stream } from './stream/stream.ts';
+import type { NodeRun, WorkingNodes } from './store/node-sessions.ts';
 import type { PresenceStore } from './store/presence.ts';
 
-export interface ClusterOptions {
-  /** `core`, `core-2`: unique in the cluster. */
-  node: string;
+/** Its node is `core`, `core-2`: unique in the cluster. */
+export interface ClusterOptions extends NodeRun {
   /** From 0. The first node alone runs retention and renews certificates. */
   index: number;
   bus: Bus;
@@ -41,12 +41,13 @@ export interface ClusterOptions {
   host: string;
 }
 
-export interface ClusterParts extends Pick<ClusterOptions, 'node' | 'index' | 'bus' | 'host'> {
+export interface ClusterParts extends Pick<ClusterOptions, 'node' | 'run' | 'index' | 'bus' | 'host'> {
   ports: CorePortNumbers;
   maxClients: number;
   nodeId: string;
   people: PeopleGroups;
   revocations: KeptRevocations;
+  working: WorkingNodes;
   log: Log;
   now: () => Date;
   steadyMs: () => number;
@@ -84,10 +85,11 @@ export class ClusterNode {
   #presence: Pick<PresenceLog, 'came' | 'went'> | undefined;
 
   constructor(parts: ClusterParts) {
-    const { node, index, bus, nodeId, log, now, steadyMs } = parts;
+    const { node, run, index, bus, nodeId, working, log, now, steadyMs } = parts;
     this.#parts = parts;
     this.mesh = new Mesh({
       node,
+      run,
       index,
       announcement: announcing({ ...parts, version: CORE_VERSION }),
       bus,
@@ -97,6 +99,7 @@ export class ClusterNode {
       missed: () => this.#freshness.cut(),
       went: (who) => this.#presence?.went(who, now()),
       came: (who) => this.#presence?.came(who, now()),
+      working,
       log,
       now,
       steadyMs,
@@ -159,11 +162,12 @@ export class ClusterNode {
       ...store,
       // In the background: the presence log must not wait for the bus.
       everybodyWent: async (at) => {
-        const { node, bus, log: ownLog } = this.#parts;
+        const { node, bus, working, log: ownLog } = this.#parts;
         void settle({
           node,
           bus,
           peers: this.mesh.peers,
+          working,
           everybodyWent: () => store.everybodyWent(at, this.#present()),
           isClosed: () => this.#isClosed,
           pause: () => delay(PEERS_WITHIN_MS, undefined, { ref: false }),

@@ -34,6 +34,7 @@ import { cotWriter } from './store/cot-events.ts';
 import { activeGroups, groupStore, GroupVectors } from './store/groups.ts';
 import { errorLogStore } from './store/error-logs.ts';
 import { history } from './store/history.ts';
+import { workingNodes } from './store/node-sessions.ts';
 import { clientEndpoints, coreDatabaseFacts } from './store/presence.ts';
 import { ProductFiles } from './store/products.ts';
 import { profileStore } from './store/profiles.ts';
@@ -123,7 +124,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const latencies = new InsertLatencies(steadyMs);
   const { revocations } = certificates;
   const limit = ownConnectionLimit();
-  const known = { nodeId, people: people.people, revocations, maxClients: limit.streaming };
+  const known = { nodeId, people: people.people, revocations, working: workingNodes(run), maxClients: limit.streaming };
   const cluster = options.cluster && new ClusterNode({ ...options, ...options.cluster, ...known });
   const stored = createStoredStream({
     ...people,

@@ -58,6 +58,7 @@ export async function clusterOf({ cluster }: CoreHandover, log: Log): Promise<Cl
   const { url, username, password } = nats;
   return {
     node,
+    run: crypto.randomUUID(),
     index,
     host,
     directory,

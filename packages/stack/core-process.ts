@@ -3,7 +3,14 @@
 import 'reflect-metadata';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS, type CoreDirectory, createCore } from '@holdfast/core';
+import {
+  type ClusterOptions,
+  CORE_DATABASE_MIGRATED,
+  CORE_MIGRATIONS,
+  type CoreDirectory,
+  createCore,
+  sessionName,
+} from '@holdfast/core';
 import { type CoreHandover, takeCoreHandover } from '@holdfast/core/handover';
 import { AppError, messageOf, StackError } from '@holdfast/kit/app-error';
 import { cronSchedules } from '@holdfast/kit/cron';
@@ -46,7 +53,7 @@ async function serve(environment: NodeJS.ProcessEnv, handover: CoreHandover, log
   if ((handover.cluster?.index ?? 0) === 0) await migrated(url);
   else await firstNode(handover, (use) => withDatabase(url, 'core-start', MIGRATED_WITHIN_MS, use), log);
   const cluster = await clusterOf(handover, log);
-  const core = await createCore({ ...coreOptions(handover, url, log), ...(cluster && { cluster }) });
+  const core = await createCore(coreOptions(handover, cluster, url, log));
   const certifyNats = await natsCertificate(handover, log);
   await core.listen();
   tellSupervisor(LISTENING);
@@ -68,7 +75,12 @@ async function serve(environment: NodeJS.ProcessEnv, handover: CoreHandover, log
   });
 }
 
-function coreOptions(handover: CoreHandover, url: Secret, log: JsonLog): Parameters<typeof createCore>[0] {
+function coreOptions(
+  handover: CoreHandover,
+  cluster: ClusterOptions | undefined,
+  url: Secret,
+  log: JsonLog,
+): Parameters<typeof createCore>[0] {
   const database = (name: string, limits: { withinMs?: number; lockTimeoutMs?: number } = {}) =>
     keptDatabase(url, { ...DATABASE, name, ...limits });
   return {
@@ -80,7 +92,7 @@ function coreOptions(handover: CoreHandover, url: Secret, log: JsonLog): Paramet
     roleGroups: handover.roleGroups,
     thinning: handover.thinning,
     validityDays: VALIDITY_DAYS,
-    run: database('core'),
+    run: database(cluster === undefined ? 'core' : sessionName(cluster)),
     runEvents: database('core-events', { lockTimeoutMs: EVENTS_LOCK_MS }),
     runArchive: database('core-archive', { withinMs: ARCHIVE_WITHIN_MS, lockTimeoutMs: ARCHIVE_LOCK_MS }),
     runLong: database('core-files', { withinMs: FILE_WITHIN_MS }),
@@ -94,6 +106,7 @@ function coreOptions(handover: CoreHandover, url: Secret, log: JsonLog): Paramet
     log,
     now: () => new Date(),
     steadyMs: () => performance.now(),
+    ...(cluster && { cluster }),
   };
 }
 

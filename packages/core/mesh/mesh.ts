@@ -15,6 +15,7 @@ import {
   type RemoteClient,
   type SentTo,
 } from '../stream/other-nodes.ts';
+import type { NodeRun, WorkingNodes } from '../store/node-sessions.ts';
 import type { Outgoing } from '../stream/outboxes.ts';
 import type { Bus } from './bus.ts';
 import { type Batch, decodeMessage, JSON_START, type MeshEvent } from './messages.ts';
@@ -26,9 +27,8 @@ import { RemoteClients } from './remote-clients.ts';
 import { type Missed, Sender } from './sender.ts';
 import { subjects } from './subjects.ts';
 
-export interface MeshOptions {
-  /** `core`, `core-2`: unique in the cluster. */
-  node: string;
+/** Its node is `core`, `core-2`: unique in the cluster. */
+export interface MeshOptions extends NodeRun {
   /** From 0: the numbers of clients tell the nodes apart. */
   index: number;
   /** What this node is, now. */
@@ -44,6 +44,7 @@ export interface MeshOptions {
   /** A node was lost with clients on it, or they are still there: called on one other node. */
   went: (who: Presence) => void;
   came: (who: Presence) => void;
+  working: WorkingNodes;
   log: Log;
   now: () => Date;
   steadyMs: () => number;

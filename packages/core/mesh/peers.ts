@@ -9,6 +9,7 @@ import { z } from 'zod';
 import type { Presence } from '../model/stream.ts';
 import type { Client } from '../stream/client.ts';
 import type { RemoteClient } from '../stream/other-nodes.ts';
+import type { NodeRun, WorkingNodes } from '../store/node-sessions.ts';
 import type { Bus } from './bus.ts';
 import { decodeMessage, JSON_START, MAX_MESSAGE_BYTES, Parts, splitMessage } from './messages.ts';
 import { absentSchema, type Announcement, announcementSchema, Nodes } from './nodes.ts';
@@ -47,8 +48,7 @@ const messageSchema = z.discriminatedUnion('kind', [
 type Message = z.infer<typeof messageSchema>;
 type Body<K extends Message['kind']> = Omit<Extract<Message, { kind: K }>, keyof typeof from | 'kind'>;
 
-export interface PeersOptions {
-  node: string;
+export interface PeersOptions extends NodeRun {
   /** What this node is, now. */
   announcement: () => Announcement;
   bus: Bus;
@@ -70,6 +70,7 @@ export interface PeersOptions {
   /** A client went with a node that was lost, or is still there. */
   went: (who: Presence) => void;
   came: (who: Presence) => void;
+  working: WorkingNodes;
   /** `flush` is to be called at the end of this turn. */
   schedule: () => void;
   log: Log;
@@ -92,7 +93,6 @@ const SEEN_EVERY_BEATS = 10;
 
 export class Peers {
   readonly #options: PeersOptions;
-  readonly #run = crypto.randomUUID();
   readonly #peers = new Map<string, Peer>();
   readonly #nodes: Nodes;
   readonly #writeOffs: WriteOffs;
@@ -191,6 +191,7 @@ export class Peers {
     const seen = isDue ? [...local()].map((each) => [each.number, each.lastReadMs, each.processed] as const) : [];
     const { memoryBytes } = this.#options.announcement();
     this.#say('beat', { seen: seen.map(([...each]) => each), memoryBytes, sequence: this.#options.sequence() });
+    void this.#writeOffs.look();
     for (const [node, peer] of this.#peers)
       if (wasDeaf) peer.heardMs = atMs;
       else if (atMs - peer.heardMs > SILENT_MS) this.#lost(node, peer);
@@ -215,7 +216,7 @@ export class Peers {
   }
 
   #own(): Pick<Peer, 'run' | 'revision' | 'isSettled'> {
-    return { run: this.#run, revision: this.#revision, isSettled: this.#isSettled };
+    return { run: this.#options.run, revision: this.#revision, isSettled: this.#isSettled };
   }
 
   #take(bytes: Buffer): void {
@@ -247,7 +248,8 @@ export class Peers {
     }
     if (message.kind === 'bye') {
       this.#runs.delete(node);
-      return this.#gone(node, 'stopped');
+      this.#gone(node, 'stopped');
+      return this.#writeOffs.lost(node, run, [], this.#living());
     }
     if (message.kind === 'state') return this.#takeState(message);
     const peer = this.#peers.get(node);

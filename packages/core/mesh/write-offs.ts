@@ -1,7 +1,9 @@
-// Writes into the tables who has gone with a lost node: once, by one of the nodes that remain. If
-// the node comes back with its clients, they have come again.
+// Writes into the tables who has gone with a lost node: once, by one of the nodes that remain, and
+// not while the lost one still works with the database: then it is only cut off. If the node comes
+// back with its clients, they have come again.
 
 import type { Presence } from '../model/stream.ts';
+import type { NodeRun, WorkingNodes } from '../store/node-sessions.ts';
 import type { Client } from '../stream/client.ts';
 import type { RemoteClient } from '../stream/other-nodes.ts';
 import type { RemoteClients } from './remote-clients.ts';
@@ -12,16 +14,26 @@ export interface WriteOffsOptions {
   local: () => Iterable<Client>;
   went: (who: Presence) => void;
   came: (who: Presence) => void;
+  working: WorkingNodes;
   steadyMs: () => number;
 }
 
-/** A node that was to write them has been lost itself within so long. */
-const HEIR_MS = 10_000;
+interface Lost extends NodeRun {
+  clients: readonly RemoteClient[];
+  atMs: number;
+  /** Another node has written them, unless the lost one worked on for that long. */
+  isWrittenElsewhere?: boolean;
+}
+
+/** Whom a node had to write is written after so long. */
+const WRITTEN_MS = 10_000;
 
 export class WriteOffs {
   readonly #options: WriteOffsOptions;
   /** What another node writes, by that node. */
-  readonly #left = new Map<string, { clients: readonly RemoteClient[]; atMs: number }>();
+  readonly #left = new Map<string, Lost[]>();
+  /** What this node is to write. */
+  #waiting: Lost[] = [];
   /** What this node has written, by the lost node. */
   readonly #written = new Map<string, { run: string; who: Presence[] }>();
 
@@ -30,33 +42,53 @@ export class WriteOffs {
   }
 
   /** `living`: the other nodes that were heard just now. The first one of all writes. */
-  lost(node: string, run: string, own: readonly RemoteClient[], living: readonly string[]): void {
-    const { node: me, steadyMs, went } = this.#options;
-    const heir = this.#left.get(node);
+  lost(node: string, run: string, clients: readonly RemoteClient[], living: readonly string[]): void {
+    const atMs = this.#options.steadyMs();
+    const inherited = this.#left.get(node) ?? [];
     this.#left.delete(node);
-    const inherited = heir !== undefined && steadyMs() - heir.atMs <= HEIR_MS ? heir.clients : [];
-    const clients = [...own, ...inherited];
-    const [first] = living.filter((other) => other !== node && other < me).toSorted();
-    if (first !== undefined) {
-      const before = this.#left.get(first);
-      const kept = before !== undefined && steadyMs() - before.atMs <= HEIR_MS ? before.clients : [];
-      this.#left.set(first, { clients: [...kept, ...clients], atMs: steadyMs() });
-      return;
-    }
-    const who = clients.flatMap((client) => (client.logged === undefined || this.#isBack(client) ? [] : client.logged));
-    this.#written.set(node, { run, who });
-    for (const each of who) went(each);
+    if (clients.length + inherited.length === 0) return;
+    const all: Lost[] = [{ node, run, clients, atMs }];
+    for (const lost of inherited) all.push({ ...lost, isWrittenElsewhere: atMs - lost.atMs > WRITTEN_MS });
+    const [first] = living.filter((other) => other !== node && other < this.#options.node).toSorted();
+    if (first === undefined) this.#waiting.push(...all);
+    else this.#left.set(first, [...(this.#left.get(first) ?? []), ...all]);
+    void this.look();
+  }
+
+  /** To be called often. Writes nothing while the database is unavailable: who works is unknown. */
+  async look(): Promise<void> {
+    if (this.#waiting.length === 0) return;
+    const working = await this.#options.working().catch(() => undefined);
+    if (working === undefined) return;
+    const waiting = this.#waiting;
+    const isWorking = (lost: Lost): boolean => working.some(({ node, run }) => node === lost.node && run === lost.run);
+    this.#waiting = waiting.filter(isWorking).map((lost) => ({ ...lost, isWrittenElsewhere: false }));
+    for (const lost of waiting) if (!isWorking(lost) && lost.isWrittenElsewhere !== true) this.#write(lost);
   }
 
   /** It was out of reach, and its clients were there all the time. */
   back(node: string, run: string): void {
-    const { clients, came } = this.#options;
+    const { clients, came, steadyMs } = this.#options;
+    const isOver = (lost: Lost): boolean =>
+      lost.node === node && (lost.run === run || steadyMs() - lost.atMs > WRITTEN_MS);
+    this.#waiting = this.#waiting.filter((lost) => lost.node !== node || lost.run !== run);
+    for (const [first, all] of this.#left)
+      this.#left.set(
+        first,
+        all.filter((lost) => !isOver(lost)),
+      );
     const written = this.#written.get(node);
     this.#written.delete(node);
     if (written?.run !== run) return;
     for (const who of written.who)
       if (clients.ofDevice({ clientUid: who.uid, username: who.username }).some((client) => client.node === node))
         came(who);
+  }
+
+  #write({ node, run, clients }: Lost): void {
+    const who = clients.flatMap((client) => (client.logged === undefined || this.#isBack(client) ? [] : client.logged));
+    this.#written.set(node, { run, who });
+    for (const each of who) this.#options.went(each);
   }
 
   #isBack({ uid, username }: RemoteClient): boolean {

@@ -46,6 +46,7 @@ function clusterNode(
   } as unknown as ClusterParts['revocations'];
   const node = new ClusterNode({
     node: index === 0 ? 'core' : `core-${index + 1}`,
+    run: `run-${index}`,
     index,
     bus,
     host: '127.0.0.1',
@@ -54,6 +55,7 @@ function clusterNode(
     nodeId: 'node1',
     people: { forget: () => undefined, forgetAll: () => undefined } as unknown as ClusterParts['people'],
     revocations,
+    working: async () => [],
     log: memoryLog(),
     now: () => new Date(),
     steadyMs: () => performance.now(),

@@ -2,10 +2,15 @@
 // counts, certificates.
 
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { setTimeout as delay } from 'node:timers/promises';
+import { keptDatabase } from '@holdfast/kit/kept-database';
 import { migrate } from '@holdfast/kit/migrate';
+import { Secret } from '@holdfast/kit/secret';
+import { eventually } from '../../../test/e2e/embedded/embedded.ts';
 import { certificateStore, type RunSql } from '../store/certificates.ts';
 import { activeGroups, groupStore, MAX_GROUPS } from '../store/groups.ts';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../store/migrations/index.ts';
+import { sessionName, workingNodes } from '../store/node-sessions.ts';
 import { clientEndpoints, coreDatabaseFacts, type EndpointQuery } from '../store/presence.ts';
 import { revokedMark } from '../store/tables.ts';
 import { coreCertificatesContract } from './core-certificates-contract.ts';
@@ -15,6 +20,28 @@ import { adminWorld } from './fake-core-admin.ts';
 const core = coreTables();
 const run: RunSql = (use) => use(core.sql);
 const groups = groupStore(run);
+
+describe('the sessions of nodes', () => {
+  it('tell which ones work with the database, and no longer when they end or stand still', async () => {
+    const others = ['core-2', 'core-3'].map((node) => ({ node, run: crypto.randomUUID() }));
+    const sessions = others.map((of) => {
+      const database = { name: sessionName(of), called: 'the database', variable: 'it', withinMs: 15_000 };
+      return keptDatabase(new Secret(core.url()), database);
+    });
+    const ask = (at: number, statement: string) => sessions[at]?.((sql) => sql.unsafe(statement));
+    for (const at of [0, 1]) await ask(at, 'SELECT 1');
+    expect((await workingNodes(run)()).toSorted((a, b) => a.node.localeCompare(b.node))).toEqual(others);
+    await core.sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'node core-3 %'`;
+    await eventually('one works on', async () => (await workingNodes(run)()).length === 1, 2_000);
+    const standsStill = ask(0, 'SELECT pg_sleep(11)');
+    expect(await workingNodes(run)()).toEqual([others[0]]);
+    await delay(10_500);
+    expect(await workingNodes(run)()).toEqual([]);
+    await standsStill;
+    expect(await workingNodes(run)()).toEqual([others[0]]);
+    await ask(0, 'SELECT pg_terminate_backend(pg_backend_pid())')?.catch(() => undefined);
+  });
+});
 
 describe('the table of groups', () => {
   it('knows the anonymous group from the beginning', async () => {

@@ -183,6 +183,62 @@ describe('a node that fails', () => {
     }
   });
 
+  it.each(['ends', 'comes back', 'is followed by another run'])(
+    'is not written off while it works with the database, until it %s',
+    async (how) => {
+      const world = cluster(3);
+      const {
+        people,
+        went,
+        came,
+        database,
+        nodes: [a, b],
+      } = world;
+      people.set('ada', ['Ops']);
+      await b.report('ada');
+      await beat(world);
+      database.working = [b];
+      b.bus.turn(false);
+      await beat(world, 30, b);
+      expect(a.stream.list()).toEqual([]);
+      expect(went).toEqual([]);
+      database.working = how === 'comes back' ? undefined : [{ ...b, run: 'run-2 of another start' }];
+      if (how === 'comes back') {
+        b.bus.turn(true);
+        await settled();
+        expect(a.stream.list()).toHaveLength(1);
+        database.working = [];
+      }
+      await beat(world, 3, how === 'comes back' ? undefined : b);
+      expect(went.map(({ uid }) => uid)).toEqual(how === 'comes back' ? [] : ['uid-ada']);
+      expect(came).toEqual([]);
+    },
+  );
+
+  it.each(['stops', 'fails'])('is written off by the next node when the one that was to do it %s', async (how) => {
+    const world = cluster(3);
+    const {
+      people,
+      went,
+      database,
+      nodes: [a, b, c],
+    } = world;
+    people.set('ada', ['Ops']);
+    await b.report('ada');
+    await beat(world);
+    database.working = [b];
+    b.bus.turn(false);
+    await beat(world, 30, b);
+    if (how === 'stops') await a.mesh.close();
+    else a.bus.isUp = false;
+    const others = { ...world, nodes: world.nodes.filter((each) => each === c) as typeof world.nodes };
+    await beat(others, 10);
+    expect(went).toEqual([]);
+    database.working = [];
+    await beat(others, 3);
+    expect(went.map(({ uid }) => uid)).toEqual(['uid-ada']);
+  });
+
   it('comes again with its clients, if it was only out of reach', async () => {
     const world = cluster(3);
     const {

@@ -9,6 +9,7 @@ import { announcementOf, type MemoryBus, MemoryHub } from './memory-bus.ts';
 
 const clock = { ms: 0 };
 const started: Peers[] = [];
+let runs = 0;
 
 afterEach(() => {
   for (const peers of started.splice(0)) peers.close();
@@ -20,6 +21,7 @@ async function node(name: string, hub: MemoryHub): Promise<{ peers: Peers; bus: 
   const nothing = (): void => undefined;
   const peers = new Peers({
     node: name,
+    run: `run-${++runs}`,
     announcement: () => announcementOf(name),
     bus,
     clients: new RemoteClients(),
@@ -30,6 +32,7 @@ async function node(name: string, hub: MemoryHub): Promise<{ peers: Peers; bus: 
     reached: nothing,
     went: nothing,
     came: nothing,
+    working: async () => [],
     schedule: nothing,
     log: memoryLog(),
     now: () => new Date(clock.ms),

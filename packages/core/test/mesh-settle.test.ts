@@ -6,6 +6,7 @@ import { RemoteClients } from '../mesh/remote-clients.ts';
 import { subjects } from '../mesh/subjects.ts';
 import { WriteOffs } from '../mesh/write-offs.ts';
 import type { RemoteClient } from '../stream/other-nodes.ts';
+import { settled } from './fake-cot-stream.ts';
 import { MemoryHub } from './memory-bus.ts';
 
 /** A node that starts; `step` is called in each pause. */
@@ -17,6 +18,7 @@ async function started(node: string, step: (made: ReturnType<typeof world>, paus
     node,
     bus: made.bus,
     peers: made.peers,
+    working: async () => made.working.map((other) => ({ node: other, run: 'run' })),
     everybodyWent: async () => {
       if (!made.isDatabaseUp) throw new Error('the database is unavailable');
       made.ended++;
@@ -30,7 +32,7 @@ async function started(node: string, step: (made: ReturnType<typeof world>, paus
 
 function world() {
   const peers = { nodes: [] as string[], areSettled: false, settled: 0, settle: () => void peers.settled++ };
-  return { bus: { isUp: true }, peers, isDatabaseUp: true, ended: 0 };
+  return { bus: { isUp: true }, peers, isDatabaseUp: true, ended: 0, working: [] as string[] };
 }
 
 describe('clients in the tables when a node starts', () => {
@@ -53,6 +55,19 @@ describe('clients in the tables when a node starts', () => {
     expect(left).toMatchObject({ ended: 0, peers: { settled: 1 } });
     const heir = await started('core-2', ({ peers }, pauses) => void (peers.nodes = pauses < 3 ? ['core'] : []));
     expect(heir).toMatchObject({ ended: 1, pauses: 3 });
+  });
+
+  it('wait for a node that works with the database and is not heard, until it comes or ends', async () => {
+    const waits = await started('core', (made, pauses) => {
+      made.working = ['core', 'core-2', ...(pauses < 4 ? ['core-3'] : [])];
+      made.peers.nodes = ['core-2'];
+    });
+    expect(waits).toMatchObject({ ended: 1, pauses: 4, logged: [] });
+    const joined = await started('core', ({ working, peers }, pauses) => {
+      working.push('core-2');
+      peers.areSettled = pauses === 4;
+    });
+    expect(joined).toMatchObject({ ended: 0, pauses: 4, peers: { settled: 1 } });
   });
 
   it('are ended once the bus has been up for a while and the database answers, which is logged once', async () => {
@@ -90,7 +105,7 @@ describe('what is kept for nodes that are cut off', () => {
 });
 
 describe('clients of lost nodes', () => {
-  it('are all written by the next node, when the one that was to write those of two nodes is lost too', () => {
+  it('are all written by the next node, when the one that was to write those of two nodes is lost too', async () => {
     const went: string[] = [];
     const writeOffs = new WriteOffs({
       node: 'core-4',
@@ -98,12 +113,14 @@ describe('clients of lost nodes', () => {
       local: () => [],
       went: ({ uid }) => void went.push(uid),
       came: () => undefined,
+      working: async () => [],
       steadyMs: () => 0,
     });
     const client = (uid: string) => ({ uid, username: uid, logged: { uid } }) as unknown as RemoteClient;
     writeOffs.lost('core-2', 'run-2', [client('ada')], ['core', 'core-3']);
     writeOffs.lost('core-3', 'run-3', [client('ben')], ['core']);
     writeOffs.lost('core', 'run-1', [client('cyd')], []);
+    await settled();
     expect(went.toSorted()).toEqual(['ada', 'ben', 'cyd']);
   });
 });

@@ -4,6 +4,7 @@ import type { ThinningRow } from '@holdfast/kit/core-wire';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { Mesh } from '../mesh/mesh.ts';
 import type { Presence } from '../model/stream.ts';
+import type { NodeRun } from '../store/node-sessions.ts';
 import { framings, stamps } from '../stream/framings.ts';
 import { cotWorld, settled } from './fake-cot-stream.ts';
 import { announcementOf, MemoryHub } from './memory-bus.ts';
@@ -27,12 +28,17 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
   const came: Presence[] = [];
   /** What nodes were told that is no event. */
   const told: string[] = [];
+  /** Nodes that work with the database; undefined: it does not answer. */
+  const database: { working: NodeRun[] | undefined } = { working: [] };
+  let runs = 0;
   const start = (index: number) => {
     const bus = hub.bus();
     const log = memoryLog();
     const node = index === 0 ? 'core' : `core-${index + 1}`;
+    const run = `run-${++runs}`;
     const mesh = new Mesh({
       node,
+      run,
       index,
       announcement: () => announcementOf(node),
       bus,
@@ -42,6 +48,10 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
       missed: () => void told.push(`${node} missed`),
       went: (who) => void went.push(who),
       came: (who) => void came.push(who),
+      working: async () => {
+        if (database.working === undefined) throw new Error('the database is unavailable');
+        return database.working;
+      },
       log,
       now,
       steadyMs: () => clock.ms,
@@ -50,7 +60,7 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
     const world = cotWorld({}, { others: mesh, places, people, thinning, now });
     if (world.stream.relay === undefined) throw new Error('a node of a cluster has a relay');
     mesh.start(world.stream.relay);
-    return Object.assign(world, { mesh, bus, meshLog: log });
+    return Object.assign(world, { node, run, mesh, bus, meshLog: log });
   };
   const nodes = Array.from({ length: count }, (_, index) => start(index));
   return {
@@ -59,6 +69,7 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
     clock,
     went,
     came,
+    database,
     told,
     /** Another one, or one that was there again. */
     start,

@@ -76,11 +76,22 @@ class Roamer {
 /** `devices`: on the three nodes, the first two in one group, the third in another. */
 export function faults(world: () => ClusterWorld, devices: () => StreamDevice[]): void {
   let node: CutNode;
-  let people: Record<'fay' | 'gil' | 'hal' | 'ivy' | 'jon' | 'kim' | 'lou', Person>;
+  let people: Record<'fay' | 'gil' | 'hal' | 'ivy' | 'jon' | 'kim' | 'lou' | 'mia', Person>;
   let fay: StreamDevice;
   const place = (at: 0 | 1 | 2): CorePlace => world().nodes[at];
   const admin = asAdministrator(() => world().stack);
   const at = (which: number): StreamDevice => devices()[which] as StreamDevice;
+
+  /** What the presence log has of a device, oldest first. */
+  async function logged({ uid }: StreamDevice): Promise<string[]> {
+    const rows = await query<{ kind: string }>(
+      world().stack.file().database,
+      `SELECT event_name AS kind FROM client_endpoint_event e
+        JOIN client_endpoint c ON c.id = e.client_endpoint_id AND c.uid = '${uid}'
+        JOIN connection_event_type t ON t.id = e.connection_event_type_id ORDER BY e.id`,
+    );
+    return rows.map(({ kind }) => kind);
+  }
 
   async function revoke({ hash }: Person, on = place(0)): Promise<void> {
     const api = await apiDevice(on, world().work);
@@ -112,6 +123,7 @@ export function faults(world: () => ClusterWorld, devices: () => StreamDevice[])
       jon: await enrolled(world(), 'jon', 'Blue'),
       kim: await enrolled(world(), 'kim', 'Red'),
       lou: await enrolled(world(), 'lou', 'Blue'),
+      mia: await enrolled(world(), 'mia', 'Blue'),
     };
     node = await startCutNode(world());
     fay = await open(node.place, people.fay, 'FAY');
@@ -138,6 +150,7 @@ export function faults(world: () => ClusterWorld, devices: () => StreamDevice[])
       for (const where of [place(0), node.place]) await isRefused(where, who, 'AGAIN');
     await at(0).hears('that Fay is out of reach', hasGone(fay.uid), 10_000);
     await delay(Math.max(0, healsAt - Date.now()));
+    expect(await logged(fay)).toEqual(['Connected']);
     node.nats.mood('good');
     await fay.hears('the last one', isUid('west-19'), 10_000);
     await at(1).hears('the last one', isUid('east-19'), 10_000);
@@ -249,5 +262,25 @@ export function faults(world: () => ClusterWorld, devices: () => StreamDevice[])
     }
     await areStored('rolling-', 15);
     for (const roamer of roamers) roamer.stop();
+  });
+
+  it('start all again while one is cut off: the log has its devices, and ends those of the others', async () => {
+    const { stack } = world();
+    const [mia, before] = [await open(place(1), people.mia, 'MIA'), await logged(fay)];
+    expect(before.at(-1)).toBe('Connected');
+    node.nats.mood('closed');
+    const roles = ['core', 'core-2', 'core-3'].map((role) => [role, stack.pid(role)] as const);
+    for (const [, pid] of roles) process.kill(pid, 'SIGKILL');
+    for (const [role, pid] of roles) await isBack(stack, role, pid);
+    // Two times longer than a node that starts waits for the others.
+    await delay(5_000);
+    expect(await logged(fay)).toEqual(before);
+    node.nats.mood('good');
+    await eventually('Mia has gone', async () => (await logged(mia)).at(-1) === 'Disconnected', 20_000);
+    expect(await logged(fay)).toEqual(before);
+    node.nats.mood('closed');
+    for (const [role] of roles) process.kill(stack.pid(role), 'SIGKILL');
+    process.kill(node.pid, 'SIGKILL');
+    await eventually('Fay has gone', async () => (await logged(fay)).at(-1) === 'Disconnected', 30_000);
   });
 }
