@@ -105,6 +105,7 @@ function meshOf({ node, index, nats }: NonNullable<CotCoreOrder['cluster']>): Me
     stampAt: stamps(nodeId),
     control: () => undefined,
     missed: () => undefined,
+    joined: () => undefined,
     went: () => undefined,
     came: () => undefined,
     working: async () => [],

@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '@holdfast/kit/app-error';
 import type { CoreCluster } from '@holdfast/kit/core-wire';
-import { createLockout, type Lockout } from '@holdfast/kit/lockout';
+import type { Lockout } from '@holdfast/kit/lockout';
 import type { Log } from '@holdfast/kit/log';
 import { nameKey } from '@holdfast/kit/names';
 import { CORE_VERSION } from './admin/server.ts';
@@ -13,6 +13,7 @@ import type { PeopleGroups } from './groups/own-groups.ts';
 import type { Bus } from './mesh/bus.ts';
 import { type Change, Control } from './mesh/control.ts';
 import { Freshness } from './mesh/freshness.ts';
+import { Lockouts } from './mesh/lockouts.ts';
 import { Mesh } from './mesh/mesh.ts';
 import { settle } from './mesh/settle.ts';
 import { subjects } from './mesh/subjects.ts';
@@ -80,13 +81,14 @@ export class ClusterNode {
   #areInjectorsOld = false;
   #isClosed = false;
   /** Passwords that were wrong on any node count on each. */
-  readonly #lockout = createLockout();
+  readonly #lockouts: Lockouts;
   /** Clients of lost nodes, once the presence log is there. */
   #presence: Pick<PresenceLog, 'came' | 'went'> | undefined;
 
   constructor(parts: ClusterParts) {
     const { node, run, index, bus, nodeId, working, log, now, steadyMs } = parts;
     this.#parts = parts;
+    this.#lockouts = new Lockouts(steadyMs, (address) => this.#control.tell({ changed: 'lockout', address }));
     this.mesh = new Mesh({
       node,
       run,
@@ -97,6 +99,9 @@ export class ClusterNode {
       stampAt: stamps(nodeId),
       control: (message) => this.#control.take(message),
       missed: () => this.#freshness.cut(),
+      joined: (other) => {
+        for (const counted of this.#lockouts.counted()) this.#control.tellOne(other, { changed: 'lockouts', counted });
+      },
       went: (who) => this.#presence?.went(who, now()),
       came: (who) => this.#presence?.came(who, now()),
       working,
@@ -106,7 +111,8 @@ export class ClusterNode {
     });
     this.#control = new Control({
       tell: (message) => this.mesh.tell(message),
-      mention: (message) => bus.publish(subjects.control, message),
+      mention: (message, other) =>
+        bus.publish(other === undefined ? subjects.control : subjects.replay(other), message),
       reread: (change) => this.#follow(change),
       failed: () => this.#freshness.cut(),
       log,
@@ -179,13 +185,7 @@ export class ClusterNode {
 
   /** The same for wrong passwords. */
   get lockout(): Lockout {
-    return {
-      ...this.#lockout,
-      failed: (address, nowMs) => {
-        this.#control.tell({ changed: 'lockout', address });
-        return this.#lockout.failed(address, nowMs);
-      },
-    };
+    return this.#lockouts.shared;
   }
 
   /** The node that runs retention plans anew after a change on another one. */
@@ -299,7 +299,9 @@ export class ClusterNode {
       case 'retention':
         return this.#joined?.retention.reload(change.file);
       case 'lockout':
-        this.#lockout.failed(change.address, this.#parts.steadyMs());
+        return this.#lockouts.failedElsewhere(change.address);
+      case 'lockouts':
+        return this.#lockouts.learn(change.counted);
     }
   }
 

@@ -4,6 +4,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { z } from 'zod';
+import { countedSchema } from './lockouts.ts';
 
 const revoked = z.object({
   serial: z.string(),
@@ -27,14 +28,16 @@ const changeSchema = z.discriminatedUnion('changed', [
   }),
   /** A wrong password from that address. */
   z.object({ changed: z.literal('lockout'), address: z.string() }),
+  /** What a node has counted of them, for one that may have missed some. */
+  z.object({ changed: z.literal('lockouts'), counted: z.array(countedSchema) }),
 ]);
 export type Change = z.infer<typeof changeSchema>;
 
 export interface ControlOptions {
   /** To the others, also to those that are cut off now. */
   tell: (message: Buffer) => void;
-  /** To those that are there now. */
-  mention: (message: Buffer) => void;
+  /** To those that are there now, or to that one alone. */
+  mention: (message: Buffer, node?: string) => void;
   /** Called for the changes of other nodes. */
   reread: (change: Change) => Promise<void>;
   /** `reread` has rejected. */
@@ -59,6 +62,11 @@ export class Control {
     const { tell, mention } = this.#options;
     // A password that was wrong minutes ago must not count as of now.
     (change.changed === 'lockout' ? mention : tell)(Buffer.from(JSON.stringify(change)));
+  }
+
+  /** To that node alone, which is there now. */
+  tellOne(node: string, change: Change): void {
+    this.#options.mention(Buffer.from(JSON.stringify(change)), node);
   }
 
   /** From another node. Twice does no harm. */

@@ -41,6 +41,8 @@ export interface MeshOptions extends NodeRun {
   control: (message: Buffer) => void;
   /** Something of that was missed for good. */
   missed: () => void;
+  /** A node is there which may have missed something. */
+  joined: (node: string) => void;
   /** A node was lost with clients on it, or they are still there: called on one other node. */
   went: (who: Presence) => void;
   came: (who: Presence) => void;
@@ -78,7 +80,10 @@ export class Mesh implements OtherNodes {
       left: (client) => this.#local?.leftElsewhere(client),
       sequence: () => this.#sender.sequence,
       reached: (...given) => this.#heard.reached(...given),
-      joined: (...given) => this.#heard.joined(...given),
+      joined: (other, ...given) => {
+        this.#heard.joined(other, ...given);
+        options.joined(other);
+      },
       schedule: () => this.#sender.schedule(),
     });
     this.#sender.onTurn = () => {

@@ -22,9 +22,10 @@ async function cluster() {
     ['ben', ['Ops']],
   ]);
   const places = new Map<string, number>();
-  const made = [0, 1].map((index) => clusterNode(hub, index, { people, places }));
+  const start = (index: number) => clusterNode(hub, index, { people, places });
+  const made = [0, 1].map(start);
   await settled();
-  return { people, nodes: made as [(typeof made)[0], (typeof made)[0]] };
+  return { people, start, nodes: made as [(typeof made)[0], (typeof made)[0]] };
 }
 
 function clusterNode(
@@ -189,6 +190,38 @@ describe('a node of a cluster', () => {
     a.node.retaining(retention).changeSchedule('-');
     await settled();
     expect([a.reloaded, b.reloaded]).toEqual([[], ['schedule']]);
+  });
+
+  it('learns when it starts or was cut off what the others have counted of wrong passwords', async () => {
+    const {
+      start,
+      nodes: [a, b],
+    } = await cluster();
+    const fail = async ({ node }: typeof a, address: string, times: number): Promise<void> => {
+      for (let n = 0; n < times; n++) node.lockout.failed(address, performance.now());
+      await settled();
+    };
+    const left = (address: string, nodes = [a, b]): number[] =>
+      nodes.map(({ node }) => node.lockout.left(address, performance.now()));
+    await fail(a, '192.0.2.7', 4);
+    b.bus.turn(false);
+    await fail(a, '192.0.2.7', 3);
+    await fail(b, '192.0.2.7', 1);
+    await fail(a, '192.0.2.8', 10);
+    await fail(b, '192.0.2.9', 10);
+    expect([left('192.0.2.7'), left('192.0.2.8'), left('192.0.2.9')]).toEqual([
+      [3, 5],
+      [0, 10],
+      [10, 0],
+    ]);
+    b.bus.turn(true);
+    await settled();
+    const all = [a, b, start(2)];
+    await settled();
+    expect(left('192.0.2.7', all)).toEqual([3, 3, 3]);
+    for (const address of ['192.0.2.8', '192.0.2.9']) expect(left(address, all)).toEqual([0, 0, 0]);
+    await fail(b, '192.0.2.7', 3);
+    expect(left('192.0.2.7', all)).toEqual([0, 0, 0]);
   });
 
   it('makes up for a deactivation while the directory was unavailable to it', async () => {

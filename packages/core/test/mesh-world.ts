@@ -46,6 +46,7 @@ export function cluster(count = 2, thinning: ThinningRow[] = []) {
       stampAt: stamps('node1'),
       control: (message) => void told.push(`${node} ${message.toString()}`),
       missed: () => void told.push(`${node} missed`),
+      joined: () => undefined,
       went: (who) => void went.push(who),
       came: (who) => void came.push(who),
       working: async () => {

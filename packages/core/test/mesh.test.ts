@@ -230,7 +230,14 @@ describe('clients of other nodes', () => {
       const { bus, log, now } = { bus: hub.bus(), log: memoryLog(), now: () => new Date(at) };
       const { redeliver } = framings(1024);
       const nothing = (): void => undefined;
-      const told = { control: nothing, missed: nothing, went: nothing, came: nothing, working: async () => [] };
+      const told = {
+        control: nothing,
+        missed: nothing,
+        joined: nothing,
+        went: nothing,
+        came: nothing,
+        working: async () => [],
+      };
       const rest = { ...told, stampAt: stamps('node1'), steadyMs: () => 0, redeliver, log, now };
       const mesh = new Mesh({ node: 'core', run: at, index, announcement: () => announcementOf('core'), bus, ...rest });
       meshes.push(mesh);

@@ -33,6 +33,8 @@ export interface Lockout {
    * Replaces the state of a key by one that was counted elsewhere. Failures: oldest first.
    */
   adopt(key: string, state: { failedMs: readonly number[]; lockedUntilMs: number | undefined }, nowMs: number): void;
+  /** All that counts now, as `adopt` takes it. */
+  states(nowMs: number): { key: string; failedMs: readonly number[]; lockedUntilMs: number | undefined }[];
   /** The locked keys, soonest free first, with the failures that locked them. */
   list(nowMs: number): { key: string; lockedUntilMs: number; failures: number }[];
   /** Forgets a key; false when nothing was known of it. */
@@ -116,6 +118,7 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
       makeRoom(key);
     },
 
+    states: (nowMs) => [...lockedStates(locked, nowMs), ...failingStates(failing, nowMs - withinMs)],
     list: (nowMs) => soonestFree(locked, nowMs).map(([key, lockedUntilMs]) => ({ key, lockedUntilMs, failures })),
 
     release(key) {
@@ -123,6 +126,17 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
       return locked.delete(key) || wasFailing;
     },
   };
+}
+
+type KeyState = ReturnType<Lockout['states']>[number];
+
+function lockedStates(locked: ReadonlyMap<string, number>, nowMs: number): KeyState[] {
+  return soonestFree(locked, nowMs).map(([key, lockedUntilMs]) => ({ key, failedMs: [], lockedUntilMs }));
+}
+
+function failingStates(failing: ReadonlyMap<string, number[]>, sinceMs: number): KeyState[] {
+  const all = [...failing].map(([key, times]) => ({ key, failedMs: times.filter((time) => time > sinceMs) }));
+  return all.filter(({ failedMs }) => failedMs.length > 0).map((each) => ({ ...each, lockedUntilMs: undefined }));
 }
 
 function soonestFree(locked: ReadonlyMap<string, number>, nowMs: number): [string, number][] {

@@ -57,6 +57,18 @@ describe('the lock-out', () => {
     expect(lockout.check('long', MINUTE)).toEqual({ lockedUntilMs: 15 * MINUTE });
   });
 
+  it('gives all that counts now to another one, which counts on', () => {
+    const [lockout, other] = [createLockout(), createLockout()];
+    fail(lockout, 'old', 9, 0);
+    fail(lockout, 'a', 9, 4 * MINUTE);
+    fail(lockout, 'b', 10, 4 * MINUTE);
+    const nowMs = 5 * MINUTE;
+    for (const { key, ...state } of lockout.states(nowMs)) other.adopt(key, state, nowMs);
+    expect(['old', 'a', 'b'].map((key) => other.left(key, nowMs))).toEqual([10, 1, 0]);
+    expect(other.check('b', nowMs)).toEqual({ lockedUntilMs: 19 * MINUTE });
+    expect(other.failed('a', nowMs)).toEqual({ lockedUntilMs: 20 * MINUTE });
+  });
+
   it('lists who is locked, soonest free first, and releases', () => {
     const lockout = createLockout();
     fail(lockout, 'a', 10, 0);
