@@ -17,12 +17,14 @@ import { Lockouts } from './mesh/lockouts.ts';
 import { Mesh } from './mesh/mesh.ts';
 import { settle } from './mesh/settle.ts';
 import { subjects } from './mesh/subjects.ts';
+import { ClusterEmergencies } from './mesh/emergencies.ts';
 import { announcing } from './mesh/nodes.ts';
 import type { CoreFetch, Retention, Revocations } from './model/parts.ts';
 import type { PresenceLog, StreamArrival, StreamDevice } from './model/stream.ts';
 import { CoreFault } from './http/answers.ts';
 import type { RetentionRuns } from './retention/retention-service.ts';
 import type { KeptRevocations } from './revocations.ts';
+import type { Emergencies } from './services/stream-services.ts';
 import { framings, stamps } from './stream/framings.ts';
 import type { Injectors } from './stream/injectors.ts';
 import type { LocalClients } from './stream/other-nodes.ts';
@@ -30,6 +32,7 @@ import type { Repeater } from './stream/repeater.ts';
 import type { Stream } from './stream/stream.ts';
 import type { NodeRun, WorkingNodes } from './store/node-sessions.ts';
 import type { PresenceStore } from './store/presence.ts';
+import { ToldChanges } from './told-changes.ts';
 
 /** Its node is `core`, `core-2`: unique in the cluster. */
 export interface ClusterOptions extends NodeRun {
@@ -59,7 +62,7 @@ export interface ClusterStream {
   stream: Pick<Stream, 'regroup' | 'forgetGroups'>;
   relay: LocalClients | undefined;
   injectors: Pick<Injectors, 'replace'>;
-  repeater: Pick<Repeater, 'onSaw' | 'sawElsewhere'>;
+  repeater: Pick<Repeater, 'onSaw' | 'sawElsewhere' | 'periodMs'>;
   retention: Pick<Retention, 'reload'>;
   /** As the database has them now. */
   readInjectors: () => Promise<Parameters<Injectors['replace']>[0]>;
@@ -70,6 +73,7 @@ const PEERS_WITHIN_MS = 2_000;
 
 export class ClusterNode {
   readonly mesh: Mesh;
+  readonly told = new ToldChanges((change) => this.#control.tell(change));
   readonly #parts: ClusterParts;
   readonly #control: Control;
   readonly #freshness: Freshness;
@@ -188,23 +192,6 @@ export class ClusterNode {
     return this.#lockouts.shared;
   }
 
-  /** The node that runs retention plans anew after a change on another one. */
-  retaining(retention: Retention): Retention {
-    const changing = <A extends unknown[], R>(file: 'policy' | 'schedule' | 'archive', change: (...given: A) => R) => {
-      return (...given: A): R => {
-        const changed = change(...given);
-        this.#control.tell({ changed: 'retention', file });
-        return changed;
-      };
-    };
-    return {
-      ...retention,
-      changePolicy: changing('policy', (given) => retention.changePolicy(given)),
-      changeSchedule: changing('schedule', (text) => retention.changeSchedule(text)),
-      changeArchive: changing('archive', (given) => retention.changeArchive(given)),
-    };
-  }
-
   /** Nobody gets in on what an old state says: who was let in by it is ended by the new one. */
   admitting(accepted: (arrival: StreamArrival) => void): (arrival: StreamArrival) => void {
     return (arrival) => {
@@ -253,14 +240,10 @@ export class ClusterNode {
     await this.#regroup(usernames, clientUid);
   }
 
-  /** Also on the other nodes, from the database. */
-  injecting(injectors: Pick<Injectors, 'replace'>): Pick<Injectors, 'replace'> {
-    return {
-      replace: (all) => {
-        injectors.replace(all);
-        this.#control.tell({ changed: 'injectors' });
-      },
-    };
+  /** Those of all nodes. `own`: of this one. */
+  emergencies(own: Emergencies): Emergencies {
+    const { node, bus, log } = this.#parts;
+    return new ClusterEmergencies({ node, bus, others: () => this.mesh.peers.nodes, log }, own);
   }
 
   /** Two nodes would take each other's run for one that nobody goes on with. */
@@ -296,6 +279,9 @@ export class ClusterNode {
         return this.#regroup(change.usernames, change.clientUid);
       case 'alarm':
         return this.#joined?.repeater.sawElsewhere(change, change.node < this.node);
+      case 'period':
+        if (this.#joined !== undefined) this.#joined.repeater.periodMs = change.ms;
+        return undefined;
       case 'retention':
         return this.#joined?.retention.reload(change.file);
       case 'lockout':

@@ -29,6 +29,7 @@ import { DeviceProfiles } from './profiles/device-profiles.ts';
 import { InsertLatencies } from './retention/pacer.ts';
 import { retentionLog } from './retention/retention-log.ts';
 import { RetentionService } from './retention/retention-service.ts';
+import { emergenciesOf } from './services/stream-services.ts';
 import type { RunSql } from './store/certificates.ts';
 import { cotWriter } from './store/cot-events.ts';
 import { activeGroups, groupStore, GroupVectors } from './store/groups.ts';
@@ -269,7 +270,7 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     maxClients: parts.limit.streaming,
     ...(cluster && { cluster }),
     archiveCounts: () => archive.counts(),
-    retention: cluster?.retaining(retention) ?? retention,
+    retention: cluster?.told.retaining(retention) ?? retention,
     retentionRuns: cluster?.running(retentionRuns) ?? retentionRuns,
     missions,
     history: history(runEvents),
@@ -291,8 +292,9 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     largeEvents,
     video: videoConnections(run),
     injectorStore: injectorStore(run),
-    injectors: cluster?.injecting(injectors) ?? injectors,
-    repeater,
+    injectors: cluster?.told.injecting(injectors) ?? injectors,
+    emergencies: cluster?.emergencies(emergenciesOf(repeater, now)) ?? emergenciesOf(repeater, now),
+    repeater: cluster?.told.repeating(repeater) ?? repeater,
     database: coreDatabaseFacts(run, runEvents),
     ownProcess: new OwnProcess(dataDirectory),
     resources: resourceStore(run, options.runLong),

@@ -26,6 +26,8 @@ const changeSchema = z.discriminatedUnion('changed', [
     isCancelled: z.boolean(),
     node: z.string(),
   }),
+  /** How often emergencies are repeated. */
+  z.object({ changed: z.literal('period'), ms: z.number() }),
   /** A wrong password from that address. */
   z.object({ changed: z.literal('lockout'), address: z.string() }),
   /** What a node has counted of them, for one that may have missed some. */

@@ -17,6 +17,10 @@ export const subjects = {
   clientsOf: (node: string): string => `${PREFIX}.clients.${node}`,
   /** Questions for the newest reports of groups. */
   reports: `${PREFIX}.reports`,
+  /** Questions for the emergencies of all nodes. */
+  emergencies: `${PREFIX}.emergencies`,
+  /** Answers to that node. */
+  emergenciesOf: (node: string): string => `${PREFIX}.emergencies.${node}`,
   /** What every node is to read again or to do. */
   control: `${PREFIX}.control`,
 } as const;

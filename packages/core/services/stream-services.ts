@@ -6,15 +6,47 @@ import { type AdminContext, type AdminRoute, checked, invalid, readJson } from '
 import { label } from '../missions/request.ts';
 import type { InjectorRow, InjectorStore } from '../store/services.ts';
 import { injectionFault, type Injectors } from '../stream/injectors.ts';
-import { PERIOD_MS, type Repeater, type Repeated } from '../stream/repeater.ts';
+import { PERIOD_MS, type Repeater } from '../stream/repeater.ts';
 import { serverEventXml } from '../stream/wire/xml-write-event.ts';
+
+/** An emergency that is repeated, as the API shows it. */
+export interface ShownEmergency {
+  uid: string;
+  repeatType: string;
+  cotType: string;
+  dateTimeActivated: string;
+  xml: string;
+  callsign: string;
+}
+
+export interface Emergencies {
+  list(): Promise<ShownEmergency[]>;
+  /** Tells everybody who heard it that it is over. False when there is none. */
+  remove(uid: string): Promise<boolean>;
+}
+
+/** Those of the clients of this node. */
+export function emergenciesOf(repeater: Pick<Repeater, 'list' | 'remove'>, now: () => Date): Emergencies {
+  return {
+    list: async () =>
+      repeater.list().map(({ uid: of, repeatType, cotType, activatedAt, callsign, event }) => ({
+        uid: of,
+        repeatType,
+        cotType,
+        dateTimeActivated: activatedAt.toISOString(),
+        xml: serverEventXml(event, now()).toString(),
+        callsign,
+      })),
+    remove: async (of) => repeater.remove(of),
+  };
+}
 
 export interface StreamServicesOptions {
   nodeId: string;
   injectorStore: InjectorStore;
   injectors: Pick<Injectors, 'replace'>;
-  repeater: Pick<Repeater, 'list' | 'remove' | 'periodMs'>;
-  now: () => Date;
+  emergencies: Emergencies;
+  repeater: Pick<Repeater, 'periodMs'>;
 }
 
 const INJECTORS = '/Marti/api/injectors/cot/uid';
@@ -25,7 +57,7 @@ const InjectorBody = z.object({ uid, toInject: z.string().min(1) });
 const Period = z.number().int().min(PERIOD_MS.least).max(PERIOD_MS.most);
 
 export function streamServiceRoutes(options: StreamServicesOptions): AdminRoute[] {
-  const { nodeId, injectorStore, injectors, repeater, now } = options;
+  const { nodeId, injectorStore, injectors, emergencies, repeater } = options;
   const answer = (rows: readonly InjectorRow[]): Response => wrapped(INJECTOR_TYPE, rows, nodeId);
   const reload = async (): Promise<void> => injectors.replace(await injectorStore.list());
 
@@ -59,20 +91,11 @@ export function streamServiceRoutes(options: StreamServicesOptions): AdminRoute[
   }
 
   /** A release changes this by GET: no page of another site may cause it. */
-  function removeRepeated(c: AdminContext): Response {
+  async function removeRepeated(c: AdminContext): Promise<Response> {
     if (isOfForeignPage(c.req.raw, c.env.connection))
       throw new PageFault(403, 'This request came from a page of another site.');
-    return wrapped('java.lang.String', repeater.remove(checked(uid, c.req.param('uid') ?? '')), nodeId);
+    return wrapped('java.lang.String', await emergencies.remove(checked(uid, c.req.param('uid') ?? '')), nodeId);
   }
-
-  const view = ({ uid: of, repeatType, cotType, activatedAt, callsign, event }: Repeated): object => ({
-    uid: of,
-    repeatType,
-    cotType,
-    dateTimeActivated: activatedAt.toISOString(),
-    xml: serverEventXml(event, now()).toString(),
-    callsign,
-  });
 
   return [
     {
@@ -82,7 +105,7 @@ export function streamServiceRoutes(options: StreamServicesOptions): AdminRoute[
     { path: `${INJECTORS}/:uid`, handlers: { GET: injectorsOf } },
     {
       path: '/Marti/api/repeater/list',
-      handlers: { GET: () => wrapped('java.lang.String', repeater.list().map(view), nodeId) },
+      handlers: { GET: async () => wrapped('java.lang.String', await emergencies.list(), nodeId) },
     },
     {
       path: '/Marti/api/repeater/period',

@@ -4,6 +4,7 @@ import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { ClusterNode, type ClusterParts } from '../cluster.ts';
 import type { CertificateRecord, Retention } from '../model/parts.ts';
 import type { StreamArrival } from '../model/stream.ts';
+import { emergenciesOf } from '../services/stream-services.ts';
 import type { RetentionRuns } from '../retention/retention-service.ts';
 import { cot, cotWorld, settled } from './fake-cot-stream.ts';
 import { MemoryHub } from './memory-bus.ts';
@@ -34,6 +35,7 @@ function clusterNode(
   shared: { people: Map<string, string[] | 'closed'>; places: Map<string, number> },
 ) {
   const bus = hub.bus();
+  const log = memoryLog();
   const database = { isUp: true, rereads: 0 };
   const learned: string[] = [];
   const revocations = {
@@ -57,7 +59,7 @@ function clusterNode(
     people: { forget: () => undefined, forgetAll: () => undefined } as unknown as ClusterParts['people'],
     revocations,
     working: async () => [],
-    log: memoryLog(),
+    log,
     now: () => new Date(),
     steadyMs: () => performance.now(),
   });
@@ -90,7 +92,7 @@ function clusterNode(
     await settled();
     return isAdmitted;
   };
-  return Object.assign(world, { node, bus, database, learned, reloaded, files, revocations, admits });
+  return Object.assign(world, { node, bus, log, database, learned, reloaded, files, revocations, admits });
 }
 
 describe('a node of a cluster', () => {
@@ -103,7 +105,7 @@ describe('a node of a cluster', () => {
     await settled();
     expect(b.learned).toEqual(['aa']);
     expect(await b.admits()).toBe(true);
-    a.node.injecting({ replace: () => undefined }).replace([]);
+    a.node.told.injecting({ replace: () => undefined }).replace([]);
     await settled();
     expect(await b.admits()).toBe(true);
   });
@@ -166,6 +168,53 @@ describe('a node of a cluster', () => {
     expect(lists()).toEqual([0, 0]);
   });
 
+  it('lists and removes the emergencies of all nodes, and repeats them as often', async () => {
+    const { nodes } = await cluster();
+    const [a, b] = nodes;
+    const [ofA, ofB] = nodes.map(({ node, stream }) =>
+      node.emergencies(emergenciesOf(stream.repeater, () => new Date())),
+    );
+    const uids = async () =>
+      (await Promise.all([ofA?.list(), ofB?.list()])).map((all) => all?.map(({ uid }) => uid).toSorted());
+    for (const [node, name] of [
+      [a, 'ada'],
+      [b, 'ben'],
+    ] as const)
+      await (await node.report(name)).say(cot(`e-${name}`, 'b-a-o-tbl', '<emergency type="911 Alert">X</emergency>'));
+    expect(await uids()).toEqual([
+      ['e-ada', 'e-ben'],
+      ['e-ada', 'e-ben'],
+    ]);
+    expect(await ofA?.list()).toContainEqual(expect.objectContaining({ uid: 'e-ben', repeatType: '911 Alert' }));
+    const cyd = await a.join('ada');
+    cyd.forget();
+    expect(await ofA?.remove('e-ben')).toBe(true);
+    await settled();
+    expect(b.stream.repeater.list()).toEqual([]);
+    expect(cyd.names()).toEqual(['b-a-o-can e-ben']);
+    expect(await ofA?.remove('e-ben')).toBe(false);
+    expect(await ofB?.remove('e-ada')).toBe(true);
+    expect(await uids()).toEqual([[], []]);
+    a.node.told.repeating(a.stream.repeater).periodMs = 5_000;
+    await settled();
+    expect([a, b].map(({ stream }) => stream.repeater.periodMs)).toEqual([5_000, 5_000]);
+  });
+
+  it('says so when a node does not answer that may have an emergency', async () => {
+    const { nodes } = await cluster();
+    const [a, b] = nodes;
+    const own = emergenciesOf(a.stream.repeater, () => new Date());
+    await (await a.report('ada')).say(cot('e-ada', 'b-a-o-tbl', '<emergency type="911 Alert">X</emergency>'));
+    const emergencies = a.node.emergencies(own);
+    b.bus.isUp = false;
+    expect((await emergencies.list()).map(({ uid }) => uid)).toEqual(['e-ada']);
+    expect(a.log.events).toContainEqual(
+      expect.objectContaining({ event: 'mesh.emergencies_missing', fields: { nodes: ['core-2'] } }),
+    );
+    await expect(emergencies.remove('e-ben')).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await emergencies.remove('e-ada')).toBe(true);
+  });
+
   it('counts wrong passwords of all nodes, and leaves retention to the first one, which plans anew', async () => {
     const {
       nodes: [a, b],
@@ -187,7 +236,7 @@ describe('a node of a cluster', () => {
 
     for (const { reloaded } of [a, b]) reloaded.splice(0);
     const retention = { changeSchedule: () => true } as unknown as Retention;
-    a.node.retaining(retention).changeSchedule('-');
+    a.node.told.retaining(retention).changeSchedule('-');
     await settled();
     expect([a.reloaded, b.reloaded]).toEqual([[], ['schedule']]);
   });
