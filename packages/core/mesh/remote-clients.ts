@@ -25,6 +25,12 @@ export const cardSchema = z.object({
       places: z.array(z.int()),
     })
     .optional(),
+  filter: z
+    .object({
+      boxes: z.array(z.object({ south: z.number(), west: z.number(), north: z.number(), east: z.number() })),
+      hidesClients: z.boolean(),
+    })
+    .optional(),
   subscription: z.object({
     subscriptionUid: z.string(),
     certificate: z.object({
@@ -55,13 +61,14 @@ export type Card = z.infer<typeof cardSchema>;
 
 export function cardOf(client: Client): Card {
   const { position: _, ...subscription } = subscriptionOf(client);
-  const { number, shown } = client;
+  const { number, shown, filter } = client;
   const memberships = client.memberships.map(({ name, direction: way, place }) => ({ name, direction: way, place }));
   return {
     number,
     type: shown?.type ?? '',
     memberships,
     subscription,
+    ...(filter && { filter: { ...filter, boxes: [...filter.boxes] } }),
     ...(shown === undefined ? {} : { logged: { ...shown.logged, places: [...shown.logged.places] } }),
   };
 }
@@ -73,6 +80,7 @@ export class Remote implements RemoteClient {
   readonly sendsTo: readonly number[];
   readonly receivesFrom: readonly number[];
   readonly logged: RemoteClient['logged'];
+  readonly filter: RemoteClient['filter'];
   readonly #subscription: Card['subscription'];
   /** Its newest report; undefined while nobody here hears it. */
   latest: RelayedEvent | undefined;
@@ -84,6 +92,7 @@ export class Remote implements RemoteClient {
     this.sendsTo = placesOf(card.memberships, 'IN');
     this.receivesFrom = placesOf(card.memberships, 'OUT');
     this.logged = card.logged;
+    this.filter = card.filter;
     this.#subscription = card.subscription;
     this.latest = latest;
   }

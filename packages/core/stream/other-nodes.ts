@@ -4,7 +4,7 @@
 import type { Subscription } from '../model/parts.ts';
 import type { CotEvent, Presence, ServerEvent, StreamDevice } from '../model/stream.ts';
 import { type Audiences, type Client, couldHear } from './client.ts';
-import { isHidden, placed } from './geo-filter.ts';
+import { type GeoFilter, isHidden, placed } from './geo-filter.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import { disconnected } from './server-events.ts';
 
@@ -25,6 +25,8 @@ export interface RemoteClient {
   readonly receivesFrom: readonly number[];
   /** As the tables have it; undefined before the first report. */
   readonly logged: Presence | undefined;
+  /** Its node keeps back what it hides. */
+  readonly filter: GeoFilter | undefined;
 }
 
 /** An event that another node has handed on. */

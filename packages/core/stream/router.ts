@@ -55,8 +55,8 @@ interface Reached {
   reached: Set<Client> | undefined;
   /** A device that it names is not there. */
   isMissing: boolean;
-  /** On other nodes: whoever receives from these places, and these clients. */
-  elsewhere: { places: readonly number[]; clients: ReadonlySet<RemoteClient> };
+  /** Whether that client of another node has it. */
+  hasElsewhere: (client: RemoteClient) => boolean;
 }
 
 interface HeldForMissions {
@@ -64,7 +64,7 @@ interface HeldForMissions {
   kept: KeptEvent;
 }
 
-const NO_ONE: Reached['elsewhere'] = { places: [], clients: new Set() };
+const NO_ONE = (): boolean => false;
 const MAX_PLACE_SETS = 1_000;
 
 export class Router {
@@ -103,6 +103,7 @@ export class Router {
     client.filter = filter;
     if (filter === undefined) this.#filtered.delete(client);
     else this.#filtered.add(client);
+    this.#options.others?.changed(client);
   }
 
   /** It has left. */
@@ -143,7 +144,7 @@ export class Router {
       this.#options.outboxes.send(delivery, now, from);
       if (!isHeld) others?.toPlaces(delivery, from.audience.places, sent);
       const isMissing = devices.some((device) => this.#reachable(device, from).length === 0 && !isElsewhere(device));
-      return { reached: undefined, isMissing, elsewhere: NO_ONE };
+      return { reached: undefined, isMissing, hasElsewhere: NO_ONE };
     }
     const reached = new Set<Client>();
     let isMissing = false;
@@ -152,28 +153,37 @@ export class Router {
       if (found.length === 0 && !isElsewhere(device)) isMissing = true;
       for (const client of found) reached.add(client);
     }
-    const elsewhere = others === undefined ? NO_ONE : this.#deliverElsewhere(others, delivery, from, destinations);
+    const hasElsewhere =
+      others === undefined ? NO_ONE : this.#deliverElsewhere(others, event, delivery, from, destinations);
     for (const group of groups)
       for (const place of placesInto(group, from))
         for (const member of this.#hearing(() => placed(event), [...this.#options.audiences.among([place])]))
           reached.add(member);
     this.#options.outboxes.send(delivery, [...reached], from);
-    return { reached, isMissing, elsewhere };
+    return { reached, isMissing, hasElsewhere };
   }
 
-  /** To each client once: whoever is named and in one of the groups gets it by the group. */
+  /**
+   * To each client once: whoever is named and in one of the groups gets it by the group, unless its
+   * filter hides it there.
+   */
   #deliverElsewhere(
     others: OtherNodes,
+    event: CotEvent,
     outgoing: Outgoing,
     from: Client,
     { devices, groups }: Destinations,
-  ): Reached['elsewhere'] {
+  ): Reached['hasElsewhere'] {
     const places = [...new Set(groups.flatMap((group) => placesInto(group, from)))];
     if (places.length > 0) others.toPlaces(outgoing, places, { sender: from });
-    const named = new Set(devices.flatMap((device) => this.#elsewhere(device, from)));
-    const rest = [...named].filter(({ receivesFrom }) => !meet(receivesFrom, places));
+    const place = placed(event);
+    const hasByGroup = (client: RemoteClient): boolean => meet(client.receivesFrom, places) && !hides(client, place);
+    const named = new Map(
+      devices.flatMap((device) => this.#elsewhere(device, from)).map((each) => [each.number, each]),
+    );
+    const rest = [...named.values()].filter((client) => !hasByGroup(client));
     if (rest.length > 0) others.toClients(outgoing, rest, from.audience.places);
-    return { places, clients: named };
+    return (client) => named.has(client.number) || hasByGroup(client);
   }
 
   /** As `#reachable`, on the other nodes. */
@@ -259,7 +269,7 @@ export class Router {
     { post, kept }: HeldForMissions,
     from: Client,
     destinations: Destinations,
-    { reached, elsewhere: reachedElsewhere }: Reached,
+    { reached, hasElsewhere }: Reached,
   ): Promise<void> {
     const sender = { username: from.username, clientUid: from.shown?.uid ?? '', places: from.audience.places };
     const { others } = this.#options;
@@ -273,8 +283,7 @@ export class Router {
         if (found !== undefined && reached?.has(found) === false) more.add(found);
         if (reached !== undefined)
           for (const client of remoteHearing(others?.ofDevice(device) ?? [], sender.places))
-            if (!reachedElsewhere.clients.has(client) && !meet(client.receivesFrom, reachedElsewhere.places))
-              elsewhere.add(client);
+            if (!hasElsewhere(client)) elsewhere.add(client);
       }
     if (!kept.isKept) return;
     this.#options.outboxes.send(kept, [...more], from);
@@ -298,7 +307,7 @@ export class Router {
   }
 }
 
-function hides({ filter }: Client, place: Placed): boolean {
+function hides({ filter }: Pick<Client, 'filter'>, place: Placed): boolean {
   return filter !== undefined && isHidden(filter, place);
 }
 

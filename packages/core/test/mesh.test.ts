@@ -113,6 +113,39 @@ describe('events between nodes', () => {
     expect(ben.names()).toEqual(['b-m-p-s-m m2']);
   });
 
+  it('that a map filter hides reach those who are named or subscribed, as on one node', async () => {
+    const {
+      people,
+      nodes: [a, b],
+    } = cluster();
+    people.set('ada', ['Ops']);
+    const names = ['ben', 'cyd', 'dan'];
+    for (const name of [...names, ...names.map((each) => `${each}2`)]) people.set(name, ['Ops']);
+    const ada = await a.report('ada');
+    const box = '<boundingBox minLatitude="40" minLongitude="40" maxLatitude="50" maxLongitude="50"/>';
+    const filter = `<subscription><geospatialFilter>${box}</geospatialFilter></subscription>`;
+    a.subscribers = async () => ['ben', 'ben2'].map((username) => ({ clientUid: `uid-${username}`, username }));
+    const clients: (typeof ada)[] = [];
+    for (const name of names)
+      for (const client of [await a.report(name), await b.report(`${name}2`)]) {
+        await client.say(cot('f1', 't-x-c-f', filter));
+        clients.push(client);
+      }
+    const send = async (lat: number): Promise<string[]> => {
+      for (const client of clients) client.forget();
+      const [mission, device, other] = ['mission="Search"', 'uid="uid-cyd"', 'uid="uid-cyd2"'];
+      const event = cot('m1', 'b-m-p-s-m', marti('group="Ops"', mission, device, other));
+      await ada.say(event.replace('lat="1.5" lon="2.5"', `lat="${lat}" lon="45"`));
+      return clients.map((client) => client.names().join());
+    };
+    const hasIt = 'b-m-p-s-m m1';
+    expect(await send(20)).toEqual([hasIt, hasIt, hasIt, hasIt, '', '']);
+    expect(await send(45)).toEqual(clients.map(() => hasIt));
+    for (const client of clients)
+      await client.say(cot('f1', 't-x-c-f', '<subscription><geospatialFilter/></subscription>'));
+    expect(await send(20)).toEqual(clients.map(() => hasIt));
+  });
+
   it('go to subscribers of a mission on every node', async () => {
     const {
       people,

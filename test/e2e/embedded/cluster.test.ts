@@ -151,6 +151,27 @@ describe.skipIf(!hasNats() || stands)('three core nodes', { timeout: 120_000 }, 
     for (const node of [0, 1, 2]) await eventually('the address is locked out', () => isLocked(node), 2_000);
   });
 
+  it('list and remove an emergency on each node, wherever its device is', async () => {
+    const admin = await apiDevice(nodes[0], work);
+    const listed = async (node: CorePlace): Promise<string[]> => {
+      const { body } = await asDevice(node, admin, '/Marti/api/repeater/list');
+      return (JSON.parse(body) as { data: { uid: string }[] }).data.map(({ uid }) => uid);
+    };
+    const alarm = marker('bob-9-1-1');
+    alarm.raw.event._attributes.type = 'b-a-o-tbl';
+    alarm.raw.event.detail = {
+      ...alarm.raw.event.detail,
+      emergency: { _attributes: { type: '911 Alert' }, _text: 'BOB' },
+    };
+    bob.send(alarm);
+    await ada.hears('the emergency', isUid('bob-9-1-1'));
+    for (const node of nodes) expect(await listed(node)).toEqual(['bob-9-1-1']);
+    const remove = '/Marti/api/repeater/remove/bob-9-1-1';
+    expect((await asDevice(nodes[2], admin, remove, ['-X', 'DELETE'])).body).toContain('"data":true');
+    await ada.hears('that it is over', (event) => event.type() === 'b-a-o-can');
+    for (const node of nodes) expect(await listed(node)).toEqual([]);
+  });
+
   it('end a revoked certificate and follow a change of groups on every node within a second', async () => {
     const admin = await apiDevice(nodes[0], work);
     const eve = await open(people.eve, 'EVE', 2);
