@@ -32,7 +32,7 @@ import type { Repeater } from './stream/repeater.ts';
 import type { Stream } from './stream/stream.ts';
 import type { NodeRun, WorkingNodes } from './store/node-sessions.ts';
 import type { PresenceStore } from './store/presence.ts';
-import { ToldChanges } from './told-changes.ts';
+import { SharedChanges } from './shared-changes.ts';
 
 /** Its node is `core`, `core-2`: unique in the cluster. */
 export interface ClusterOptions extends NodeRun {
@@ -73,7 +73,7 @@ const PEERS_WITHIN_MS = 2_000;
 
 export class ClusterNode {
   readonly mesh: Mesh;
-  readonly told = new ToldChanges((change) => this.#control.tell(change));
+  readonly changes = new SharedChanges((change) => this.#control.tell(change));
   readonly #parts: ClusterParts;
   readonly #control: Control;
   readonly #freshness: Freshness;

@@ -16,7 +16,7 @@ describe('a node of a cluster', () => {
     await settled();
     expect(b.learned).toEqual(['aa']);
     expect(await b.admits()).toBe(true);
-    a.node.told.injecting({ replace: () => undefined }).replace([]);
+    a.node.changes.injecting({ replace: () => undefined }).replace([]);
     await settled();
     expect(await b.admits()).toBe(true);
   });

@@ -58,7 +58,7 @@ describe('a node of a cluster', () => {
     expect(await ofA?.remove('e-ben')).toBe(false);
     expect(await ofB?.remove('e-ada')).toBe(true);
     expect(await uids()).toEqual([[], []]);
-    a.node.told.repeating(a.stream.repeater).periodMs = 5_000;
+    a.node.changes.repeating(a.stream.repeater).periodMs = 5_000;
     await settled();
     expect([a, b].map(({ stream }) => stream.repeater.periodMs)).toEqual([5_000, 5_000]);
   });
@@ -99,7 +99,7 @@ describe('a node of a cluster', () => {
 
     for (const { reloaded } of [a, b]) reloaded.splice(0);
     const retention = { changeSchedule: () => true } as unknown as Retention;
-    a.node.told.retaining(retention).changeSchedule('-');
+    a.node.changes.retaining(retention).changeSchedule('-');
     await settled();
     expect([a.reloaded, b.reloaded]).toEqual([[], ['schedule']]);
   });

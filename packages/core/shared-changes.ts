@@ -5,7 +5,7 @@ import type { Retention } from './model/parts.ts';
 import type { Injectors } from './stream/injectors.ts';
 import type { Repeater } from './stream/repeater.ts';
 
-export class ToldChanges {
+export class SharedChanges {
   readonly #tell: (change: Change) => void;
 
   constructor(tell: (change: Change) => void) {
