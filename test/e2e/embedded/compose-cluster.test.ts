@@ -1,7 +1,10 @@
 // compose.cluster.yaml, as Docker Compose puts it over the light stack.
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
+  COMPOSE_DIRECTORY,
   type ComposeConfig,
   composeObstacle,
   ComposeRoot,
@@ -86,6 +89,28 @@ describe.skipIf(obstacle !== undefined)('a cluster in containers', () => {
       Object.values(environment ?? {}).includes(password ?? ''),
     );
     expect(holders.map(([name]) => name).toSorted()).toEqual(['backup', ...NODES, 'nats']);
+  });
+
+  it('leads management to the first node that runs: the name that it uses is the balancer there', () => {
+    const named = Object.entries(config.services).filter(([, { networks }]) =>
+      networks?.['edge']?.aliases?.includes('takserver'),
+    );
+    expect(named.map(([name]) => name)).toEqual(['streaming']);
+    const { CORE_API_URL, CORE_ENROLLMENT_URL, CORE_STREAMING_URL } = serviceOf('management').environment ?? {};
+    const ports = [CORE_API_URL, CORE_ENROLLMENT_URL, CORE_STREAMING_URL].map(
+      (url) => /takserver:(\d+)$/.exec(url ?? '')?.[1],
+    );
+    expect(ports).toEqual(['8443', '8446', '8089']);
+    const balancer = readFileSync(join(COMPOSE_DIRECTORY, 'streaming/haproxy.cfg'), 'utf8');
+    const [api, enrollment, streaming] = ports.map((port) =>
+      balancer.match(new RegExp(`server \\S+ \\S+:${port}.*`, 'g')),
+    );
+    for (const port of ports) expect(balancer).toContain(`bind :${port}\n`);
+    expect(streaming).toEqual(NODES.map((node) => `server ${node} ${node}:8089`));
+    const inOrder = (port: number, first = ''): string[] =>
+      NODES.map((node, at) => `server ${node} ${node}:${port}${at === 0 ? first : ' backup'}`);
+    expect(api).toEqual(inOrder(8443, ' on-marked-up shutdown-backup-sessions'));
+    expect(enrollment).toEqual(inOrder(8446));
   });
 
   it('leads devices and enrollment through the balancer', () => {
