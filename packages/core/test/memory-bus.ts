@@ -2,6 +2,7 @@
 // node says of itself on it.
 
 import type { Bus } from '../mesh/bus.ts';
+import { subjects } from '../mesh/subjects.ts';
 
 interface Subscription {
   subject: string;
@@ -28,7 +29,7 @@ export class MemoryBus implements Bus {
   readonly #listeners: ((isUp: boolean) => void)[] = [];
   readonly #inbox: (() => void)[] = [];
   isUp = true;
-  /** Messages that its node took in. */
+  /** Messages that its node took in, but for the list of clients and its beats. */
   taken = 0;
 
   constructor(hub: MemoryHub) {
@@ -73,7 +74,7 @@ export class MemoryBus implements Bus {
     this.#inbox.push(() => {
       for (const each of this.#subscriptions)
         if (each.subject === subject) {
-          this.taken++;
+          if (subject !== subjects.clients) this.taken++;
           each.take(Buffer.from(payload));
         }
     });
