@@ -1,7 +1,7 @@
 // Where the chart keeps mission archives and databases.
 
 import { describe, expect, it } from 'vitest';
-import { noHelm, podsOf, render } from './chart.ts';
+import { helm, noHelm, podsOf, render, valuesOf } from './chart.ts';
 
 describe.skipIf(noHelm)(noHelm ? 'helm is not installed: archives not checked' : 'mission archives', () => {
   function claimOf(name: string, changes: Record<string, unknown> = {}) {
@@ -50,5 +50,12 @@ describe.skipIf(noHelm)(noHelm ? 'helm is not installed: databases not checked' 
 
   it('is pulled from the registry from which everything is', () => {
     for (const spec of specsOf()) expect(spec?.['imagePullSecrets']).toEqual([{ name: 'registry' }]);
+  });
+
+  it('of a release takes a claim that is there', () => {
+    const claim = 'core.release.databaseStorage.existingClaim=restored';
+    const { output } = helm('template', 'holdfast', '.', '-f', valuesOf('release'), '--set', claim);
+    expect(output).toContain('persistentVolumeClaim: { claimName: restored }');
+    expect(output).not.toContain('name: core-database-data\n  labels');
   });
 });

@@ -113,6 +113,22 @@ affinity:
 {{- end }}
 {{- end }}
 
+{{/* One pod at a time leaves; one that isn't ready holds no machine. A dict of `root`, `component` and `name`. */}}
+{{- define "holdfast.budget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "holdfast.labels" . | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "holdfast.selector" . | nindent 6 }}
+{{- end }}
+
 {{- define "holdfast.image" -}}
 image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
