@@ -32,6 +32,44 @@ export async function withFallback<T, F>(ms: number, fallback: F, work: Promise<
   }
 }
 
+export interface CircuitBreakerOptions {
+  withinMs: number;
+  /** How long a service that failed is left alone. */
+  pauseMs: number;
+  /** A monotonic clock in milliseconds. */
+  steadyMs: () => number;
+}
+
+/** Calls a service that may hang, so that only the first callers wait for it in vain. */
+export class CircuitBreaker {
+  readonly #options: CircuitBreakerOptions;
+  #pausedUntilMs = -Infinity;
+  #isOpen = false;
+
+  constructor(options: CircuitBreakerOptions) {
+    this.#options = options;
+  }
+
+  /** True if the last call failed. */
+  isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** True for a while after a call failed. */
+  isPaused(): boolean {
+    return this.#options.steadyMs() < this.#pausedUntilMs;
+  }
+
+  /** Undefined if `work` rejects or takes too long. */
+  async answered<T extends {}>(work: Promise<T>): Promise<T | undefined> {
+    const { withinMs, pauseMs, steadyMs } = this.#options;
+    const answer = await withFallback(withinMs, undefined, work).catch(() => undefined);
+    this.#isOpen = answer === undefined;
+    if (answer === undefined) this.#pausedUntilMs = steadyMs() + pauseMs;
+    return answer;
+  }
+}
+
 /**
  * The outcome of `work`; rejects with what `stopped` makes, else with the reason of the signal, as
  * soon as that is aborted. Work that ends at the same signal comes too late when it is given as a

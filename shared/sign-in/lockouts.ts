@@ -4,7 +4,7 @@
 import { AppError } from '@holdfast/kit/app-error';
 import { createLockout, DEFAULT_RULE, type LockoutState } from '@holdfast/kit/lockout';
 import type { RunSql } from '@holdfast/kit/kept-database';
-import { withTimeout } from '@holdfast/kit/timeout';
+import { CircuitBreaker } from '@holdfast/kit/timeout';
 
 /** What all processes know of one address. */
 export interface SharedFailures {
@@ -48,12 +48,10 @@ const OVERLAP_MS = 10_000;
 export class Lockouts {
   readonly #table: LockoutsOptions['table'];
   readonly #steadyMs: LockoutsOptions['steadyMs'];
+  readonly #database: CircuitBreaker;
   readonly #lockout = createLockout();
   #requestedMs = -Infinity;
   #readMs = -Infinity;
-  #pausedUntilMs = -Infinity;
-  /** The table did not answer when it was last asked. */
-  #isSilent = false;
   #reading: Promise<void> | undefined;
   /**
    * Addresses that changed here while the table is read: what is read of them is older. Undefined
@@ -67,6 +65,7 @@ export class Lockouts {
   constructor({ table, steadyMs }: LockoutsOptions) {
     this.#table = table;
     this.#steadyMs = steadyMs;
+    this.#database = new CircuitBreaker({ withinMs: WITHIN_MS, pauseMs: PAUSE_MS, steadyMs });
   }
 
   /** True if no address is locked. */
@@ -89,26 +88,25 @@ export class Lockouts {
 
   /** False if another process may have locked an address more than half a second ago. */
   isCurrent(): boolean {
-    const now = this.#steadyMs();
-    return this.#table === undefined || now < this.#pausedUntilMs || now - this.#requestedMs <= BELIEVED_MS;
+    if (this.#table === undefined || this.#database.isPaused()) return true;
+    return this.#steadyMs() - this.#requestedMs <= BELIEVED_MS;
   }
 
   /** Learns what other processes counted, at most half a second old. Never rejects. */
   async current(): Promise<void> {
-    const now = this.#steadyMs();
-    if (this.#table === undefined || now < this.#pausedUntilMs) return;
+    if (this.#table === undefined || this.#database.isPaused()) return;
     if (this.#changedHere === undefined && !this.isCurrent()) {
-      this.#requestedMs = now;
-      this.#reading = this.#read(this.#table, now);
+      this.#requestedMs = this.#steadyMs();
+      this.#reading = this.#read(this.#table, this.#requestedMs);
     }
-    if (!this.#isSilent) await this.#reading;
+    if (!this.#database.isOpen()) await this.#reading;
   }
 
   async #read(table: FailureTable, now: number): Promise<void> {
     const changedHere = new Set<string>();
     this.#changedHere = changedHere;
     const gapMs = now - this.#readMs;
-    const rows = await this.#answered(table.changed(gapMs > OVERLAP_MS / 2 ? undefined : OVERLAP_MS));
+    const rows = await this.#database.answered(table.changed(gapMs > OVERLAP_MS / 2 ? undefined : OVERLAP_MS));
     this.#changedHere = undefined;
     if (rows === undefined) return;
     this.#readMs = now;
@@ -129,7 +127,7 @@ export class Lockouts {
     let shared: SharedFailures | undefined;
     for (let count = this.#countedAlone(address); count > 0; count--) {
       this.#uncounted.set(address, count);
-      shared = await this.#answered(table.failed(address));
+      shared = await this.#database.answered(table.failed(address));
       if (shared === undefined) return false;
       if (!this.#uncounted.has(address)) return true;
       if (shared.lockedForMs !== null) break;
@@ -169,7 +167,7 @@ export class Lockouts {
     this.#changedHere?.add(address);
     this.#lockout.failed(address, this.#steadyMs());
     if (this.#table === undefined) return true;
-    const shared = this.#isSilent ? undefined : await this.#answered(this.#table.failed(address));
+    const shared = this.#database.isOpen() ? undefined : await this.#database.answered(this.#table.failed(address));
     this.#changedHere?.add(address);
     if (shared === undefined) this.#rememberUncounted(address);
     else this.#adopt(shared);
@@ -192,19 +190,6 @@ export class Lockouts {
       if (!(error instanceof AppError) || error.code !== 'unavailable') throw error;
       const text = `${error.message.replace(/\.$/, '')}. ${address} is unlocked in this process only, and until the database answers. Remedy: unlock it again then.`;
       throw new AppError('unavailable', text, { cause: error });
-    }
-  }
-
-  /** Undefined if the database does not answer. */
-  async #answered<T>(work: Promise<T>): Promise<T | undefined> {
-    try {
-      const answer = await withTimeout(WITHIN_MS, 'Our own database did not answer in time.', work);
-      this.#isSilent = false;
-      return answer;
-    } catch {
-      this.#isSilent = true;
-      this.#pausedUntilMs = this.#steadyMs() + PAUSE_MS;
-      return undefined;
     }
   }
 }
