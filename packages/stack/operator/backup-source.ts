@@ -26,8 +26,8 @@ const stackFileSchema = z.object({
 export const EXCLUDES: Readonly<Record<'core' | 'management' | 'flows', (path: string) => boolean>> = {
   core: (path) => /^(?:logs|uploads|nodes\/[^/]+\/uploads)$|(?:^|\/)\.new-|\.new$/.test(path),
   // alerts.json holds alerts while the database is unavailable: sent long before a restore.
-  // restored.json is of the restore that made this stack.
-  management: (path) => /^(?:alerts|restored)\.json|\.new$/.test(path),
+  // process-id.txt is of one process. restored.json is of the restore that made this stack.
+  management: (path) => /^(?:alerts|process-id)[^/]*$|^restored\.json|\.new$/.test(path),
   flows: (path) => /(?:^|\/)(?:node_modules|\.npm|\.cache)$/.test(path),
 };
 
