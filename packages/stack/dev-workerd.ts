@@ -108,17 +108,16 @@ async function startHost(home: string, plan: EmbeddedPlan, log: JsonLog): Promis
   const handover = readHandover({ [HANDOVER_VARIABLE]: plan.managementEnvironment(certificates)[HANDOVER_VARIABLE] });
   const configuration = readConfiguration(home, handover.layers, handover.mode);
   const startedAt = new Date();
-  const modules = HEALTH_MODULES.map(({ name }) => name);
   const deps = nodeDeps({
     home,
     startedAt,
     configuration,
     handover,
     log,
-    modules,
+    modules: HEALTH_MODULES,
     jobs: JOBS,
     minuteCrons: true,
-    journal: 'alerts-workerd.json',
+    suffix: '-workerd',
   });
   const token = crypto.randomUUID();
   const worker = await startWorker({

@@ -1,10 +1,11 @@
 // Keeps health in memory. Each module is serialized once per measurement, the whole once per
-// change, on the next request. A module that was not measured for too long becomes critical. Node
-// only.
+// change, on the next request. A module that was not measured for too long becomes critical. Of a
+// local module, the worst of all processes is shown. Node only.
 
 import { hash } from 'node:crypto';
 import { DAY_MS, due } from '@holdfast/kit/time';
 import { type History, type Status, worstOf } from '../settings/status.ts';
+import { OtherProcesses, type OtherProcessesOptions } from './other-processes.ts';
 import type {
   HealthCache,
   HealthSample,
@@ -18,12 +19,15 @@ import type {
 export interface HealthCacheOptions {
   /** Every module with its seconds between two measurements. */
   intervals: Readonly<Record<string, number>>;
+  /** Default: there are no other processes. */
+  sharing?: OtherProcessesOptions;
   nowMs: () => number;
   /** How often the host checks for due modules; default 1. */
   tickSeconds?: number;
 }
 
 interface Entry {
+  name: string;
   startedMs: number | undefined;
   /** When it was put last. */
   putMs: number;
@@ -32,6 +36,8 @@ interface Entry {
   measurement: Measurement | undefined;
   /** Another process made it. */
   isAdopted: boolean;
+  /** The measurement, or the worst of all processes. */
+  shown: Measurement | undefined;
   /** When its status became the current one; exact if the previous status is known. */
   since: { at: string; exact: boolean };
   /** True once it was not measured for too long. */
@@ -43,6 +49,7 @@ interface Entry {
 const TAKEN_FOR_MS = 30_000;
 /** A process that is late is given this long before another one measures. */
 const ADOPTED_GRACE_SECONDS = 10;
+const ALONE = { process: { id: '', name: '' }, local: [] };
 const REMEMBERED_MS = DAY_MS;
 /** Samples come every five minutes: after an older one, the status until the start is unknown. */
 const GOES_ON_MS = 900_000;
@@ -51,6 +58,7 @@ export class MemoryHealthCache implements HealthCache {
   /** Resolves once every module was measured. */
   readonly complete: Promise<void>;
   readonly #intervals: Readonly<Record<string, number>>;
+  readonly #others: OtherProcesses;
   readonly #nowMs: () => number;
   readonly #tickSeconds: number;
   readonly #originMs: number;
@@ -61,8 +69,9 @@ export class MemoryHealthCache implements HealthCache {
   #lastUpdate: string | null = null;
   #samples: HealthSample[] | undefined;
 
-  constructor({ intervals, nowMs, tickSeconds = 1 }: HealthCacheOptions) {
+  constructor({ intervals, sharing = ALONE, nowMs, tickSeconds = 1 }: HealthCacheOptions) {
     this.#intervals = intervals;
+    this.#others = new OtherProcesses(sharing, nowMs, (module) => this.#tooLongMs(module));
     this.#nowMs = nowMs;
     this.#tickSeconds = tickSeconds;
     this.#originMs = Math.floor(nowMs() / 1000) * 1000;
@@ -85,12 +94,23 @@ export class MemoryHealthCache implements HealthCache {
     entry.putMs = this.#nowMs();
     entry.isAdopted = false;
     this.#keep(entry, measurement, false);
-    this.#lastUpdate = measurement.updated_at;
     if ([...this.#entries.values()].every((each) => each.measurement !== undefined)) this.#completed();
     return before;
   }
 
-  adopt({ measurement, since, since_is_exact: exact, ageMs }: SharedResult): boolean {
+  adopt(results: readonly SharedResult[]): string[] {
+    return [...new Set(results.flatMap((result) => this.#adoptOne(result)))];
+  }
+
+  #adoptOne(result: SharedResult): string[] {
+    const concerned = this.#others.concerned(result);
+    for (const name of concerned) this.#show(this.#entries.get(name));
+    const { module } = result.measurement;
+    const isAdopted = !this.#others.isLocal(module) && this.#adoptShared(result);
+    return [...(isAdopted ? [module] : []), ...concerned.filter((name) => !this.#isStale(this.#entries.get(name)))];
+  }
+
+  #adoptShared({ measurement, since, since_is_exact: exact, ageMs }: SharedResult): boolean {
     const entry = this.#entries.get(measurement.module);
     const publishedMs = this.#nowMs() - ageMs;
     if (entry?.measurement === undefined || publishedMs < entry.putMs || this.#isTaken(entry, this.#nowMs()))
@@ -98,23 +118,27 @@ export class MemoryHealthCache implements HealthCache {
     Object.assign(entry, { startedMs: publishedMs, putMs: publishedMs, isAdopted: true });
     this.#keep(entry, measurement, false);
     if (since !== null) entry.since = { at: since, exact };
-    this.#lastUpdate = measurement.updated_at;
     return true;
   }
 
+  isAlone(): boolean {
+    return this.#others.areGone();
+  }
+
   takeDue(now: number): string[] {
-    const names = [...this.#entries].filter(
-      ([name, entry]) => !this.#isTaken(entry, now) && this.#isDue(name, entry, now),
+    this.#dropSilent();
+    const entries = [...this.#entries.values()].filter(
+      (entry) => !this.#isTaken(entry, now) && this.#isDue(entry, now),
     );
-    for (const [, entry] of names) Object.assign(entry, { startedMs: now, takenUntilMs: now + TAKEN_FOR_MS });
-    return names.map(([name]) => name);
+    for (const entry of entries) Object.assign(entry, { startedMs: now, takenUntilMs: now + TAKEN_FOR_MS });
+    return entries.map(({ name }) => name);
   }
 
   #isTaken({ takenUntilMs }: Entry, now: number): boolean {
     return now < takenUntilMs && takenUntilMs <= now + TAKEN_FOR_MS;
   }
 
-  #isDue(name: string, { startedMs, measurement, isAdopted }: Entry, now: number): boolean {
+  #isDue({ name, startedMs, measurement, isAdopted }: Entry, now: number): boolean {
     const seconds = Math.min(this.#intervals[name] ?? 0, measurement?.againSeconds ?? Infinity);
     if (!isAdopted || startedMs === undefined || startedMs > now) return due(startedMs, seconds, now, this.#originMs);
     return now - startedMs >= (seconds + ADOPTED_GRACE_SECONDS) * 1000;
@@ -137,12 +161,12 @@ export class MemoryHealthCache implements HealthCache {
 
   states(): ModuleState[] {
     this.#markStale();
-    return [...this.#entries].map(([module, { measurement = null, since }]) => ({
-      module,
-      measurement,
-      since: measurement === null ? null : since.at,
-      since_is_exact: since.exact,
-    }));
+    return [...this.#entries.values()].map(stateOf);
+  }
+
+  state(module: string): ModuleState | undefined {
+    const entry = this.#entries.get(module);
+    return entry && stateOf(entry);
   }
 
   remember(added: readonly HealthSample[]): void {
@@ -152,36 +176,51 @@ export class MemoryHealthCache implements HealthCache {
     this.#samples = [...byTime.values()].filter(({ at }) => at >= oldest).toSorted((a, b) => (a.at < b.at ? -1 : 1));
     if (!isFirst) return;
     for (const entry of this.#entries.values())
-      if (entry.measurement !== undefined && !entry.since.exact) this.#goOn(entry, entry.measurement);
+      if (entry.shown !== undefined && !entry.since.exact) this.#goOn(entry, entry.shown);
   }
 
   remembered(): HealthSample[] | undefined {
     return this.#samples;
   }
 
-  /** The kept measurements, in the order of the table. */
+  /** What is shown of each module, in the order of the table. */
   measurements(): Measurement[] {
-    return [...this.#entries.values()].flatMap(({ measurement }) => measurement ?? []);
+    return [...this.#entries.values()].flatMap(({ shown }) => shown ?? []);
   }
 
   #prepare(view: HealthView): Prepared {
     const modules = [...this.#entries].map(([name, { texts }]) => `${JSON.stringify(name)}:${texts[view]}`);
-    const status = worstOf([...this.#entries.values()].map(({ measurement }) => measurement?.status ?? 'note'));
+    const shown = [...this.#entries.values()].map((entry) => (view === 'own' ? entry.measurement : entry.shown));
+    const status = worstOf(shown.map((measurement) => measurement?.status ?? 'note'));
     const head = JSON.stringify({ status, updated_at: this.#lastUpdate }).slice(0, -1);
     const body = `${head},"modules":{${modules.join(',')}}}`;
     return { body, etag: `"${hash('sha1', body, 'base64url')}"` };
   }
 
   #keep(entry: Entry, measurement: Measurement, stale: boolean): void {
-    const before = entry.measurement?.status;
-    if (before !== measurement.status)
-      entry.since = { at: new Date(this.#nowMs()).toISOString(), exact: before !== undefined };
-    if (before === undefined) this.#goOn(entry, measurement);
     entry.measurement = measurement;
     entry.stale = stale;
-    entry.texts = textsOf(measurement);
+    if (!stale) this.#lastUpdate = measurement.updated_at;
+    this.#show(entry);
+  }
+
+  #show(entry: Entry | undefined): void {
+    if (entry?.measurement === undefined) return;
+    const shown = this.#others.combined(entry.measurement);
+    const before = entry.shown?.status;
+    if (before !== shown.status)
+      entry.since = { at: new Date(this.#nowMs()).toISOString(), exact: before !== undefined };
+    if (before === undefined) this.#goOn(entry, shown);
+    entry.shown = shown;
+    entry.texts = textsOf(shown, entry.measurement);
     this.#prepared = {};
-    this.#staleAtMs = Math.min(...[...this.#entries].map(([name, each]) => this.#staleMs(name, each)));
+    this.#staleAtMs = this.#nextChangeMs();
+  }
+
+  /** When time alone changes what is shown. */
+  #nextChangeMs(): number {
+    const unmarked = [...this.#entries.values()].filter(({ stale }) => !stale);
+    return Math.min(this.#others.nextChangeMs(), ...unmarked.map((entry) => this.#staleMs(entry)));
   }
 
   /** A status that lasted until just before the start continues. */
@@ -192,47 +231,76 @@ export class MemoryHealthCache implements HealthCache {
     if (before?.status === status) entry.since = { at: before.since, exact: before.since_is_exact };
   }
 
-  /** Slightly more than two intervals after the last measurement; never if it is marked already. */
-  #staleMs(name: string, { putMs, measurement, stale }: Entry): number {
-    if (measurement === undefined || stale) return Number.POSITIVE_INFINITY;
-    return putMs + Math.max(this.#intervals[name] ?? 0, this.#tickSeconds) * 2000 + TAKEN_FOR_MS;
+  #staleMs({ name, putMs, measurement }: Entry): number {
+    return measurement === undefined ? Infinity : putMs + this.#tooLongMs(name);
+  }
+
+  #isStale(entry: Entry | undefined): boolean {
+    return entry === undefined || this.#nowMs() >= this.#staleMs(entry);
+  }
+
+  /** Slightly more than two intervals. */
+  #tooLongMs(module: string): number {
+    return Math.max(this.#intervals[module] ?? 0, this.#tickSeconds) * 2000 + TAKEN_FOR_MS;
+  }
+
+  /** The module is due then, so that alerts follow. */
+  #dropSilent(): void {
+    for (const name of this.#others.fallenSilent()) {
+      this.forget(name);
+      this.#show(this.#entries.get(name));
+    }
   }
 
   #markStale(): void {
     if (this.#nowMs() < this.#staleAtMs) return;
-    for (const [name, entry] of this.#entries) {
-      if (entry.measurement === undefined || this.#nowMs() < this.#staleMs(name, entry)) continue;
+    this.#dropSilent();
+    for (const entry of this.#entries.values()) {
+      if (entry.measurement === undefined || entry.stale || !this.#isStale(entry)) continue;
       const { updated_at: last, message } = entry.measurement;
       const says = `Not measured since ${last}. Last result: ${message}`;
       const { figure: _, ...rest } = entry.measurement;
       this.#keep(entry, { ...rest, status: 'critical', message: says, details: [says], shouldAlert: true }, true);
     }
+    this.#staleAtMs = this.#nextChangeMs();
   }
 }
 
+function stateOf({ name, shown, since }: Entry): ModuleState {
+  if (shown === undefined) return { module: name, measurement: null, since: null, since_is_exact: since.exact };
+  return { module: name, measurement: shown, since: since.at, since_is_exact: since.exact };
+}
+
 function unmeasured(name: string): Entry {
-  const texts = textsOf({ module: name, status: 'note', message: 'Not measured yet.', updated_at: null, data: {} });
-  const since = { at: '', exact: false };
   return {
+    name,
     startedMs: undefined,
     putMs: 0,
     takenUntilMs: 0,
     measurement: undefined,
     isAdopted: false,
-    since,
+    shown: undefined,
+    since: { at: '', exact: false },
     stale: false,
-    texts,
+    texts: textsOf({ module: name, status: 'note', message: 'Not measured yet.', updated_at: null, data: {} }),
   };
 }
 
 type View = Pick<Measurement, 'module' | 'status' | 'message' | 'data'> & { updated_at: string | null };
 
-function textsOf({ status, message, updated_at, data }: View): Record<HealthView, string> {
+function textsOf(shown: View, own = shown): Record<HealthView, string> {
+  const { status, message, updated_at, data } = shown;
   const scalars = Object.fromEntries(
     Object.entries(data).filter(([, value]) => value === null || typeof value !== 'object'),
   );
+  const full = fullText(shown);
   return {
-    full: JSON.stringify({ status, message, updated_at, data }),
+    full,
     status: JSON.stringify({ status, message, updated_at, data: scalars }),
+    own: own === shown ? full : fullText(own),
   };
+}
+
+function fullText({ status, message, updated_at, data }: View): string {
+  return JSON.stringify({ status, message, updated_at, data });
 }

@@ -62,7 +62,7 @@ export interface Verdict extends History {
   shouldAlert: boolean;
 }
 
-const MAX_DETAILS = 20;
+export const MAX_DETAILS = 20;
 
 /** Findings without a threshold come before those with one. */
 const UNWEIGHED = Number.MAX_VALUE;

@@ -25,7 +25,7 @@ interface Health {
 
 export async function collectMetrics(deps: MetricsDeps): Promise<MetricFamily[]> {
   const [health, jobs, requests, process] = await Promise.all([
-    deps.health.current('full'),
+    deps.health.current('own'),
     deps.jobStatistics.figures(),
     deps.requests.figures(),
     deps.process.figures(),

@@ -11,6 +11,11 @@ import type { Measurement } from './port.ts';
 export interface ModuleDefinition<D extends object> {
   name: string;
   /**
+   * True if it reads the machine, network or files of its process: each process measures it, and
+   * the worst counts. Of any other module, the measurement of one process counts for all.
+   */
+  isLocal?: true;
+  /**
    * What a person can do if it is not ok: two to four texts of at most 300 characters. DIR is that
    * of --data.
    */
@@ -41,6 +46,7 @@ export interface Trend {
 /** A module as the rest of the product uses it. */
 export interface HealthModule {
   name: string;
+  isLocal: boolean;
   /** What a person can do if it is not ok. */
   remedy: readonly string[];
   trend?: Trend;
@@ -64,7 +70,7 @@ export function hasJustStarted(startedAt: Date, now: Date): boolean {
  * Creates a module from its definition. Its measurement never rejects: an error becomes `critical`.
  */
 export function healthModule<D extends object>(definition: ModuleDefinition<D>): HealthModule {
-  const { name, remedy, withinMs = WITHIN_MS } = definition;
+  const { name, isLocal = false, remedy, withinMs = WITHIN_MS } = definition;
 
   async function measure(monitored: Monitored, thresholds: Thresholds, before: History): Promise<Measurement> {
     const own = thresholds.modules[name];
@@ -91,7 +97,7 @@ export function healthModule<D extends object>(definition: ModuleDefinition<D>):
   }
 
   const { trend } = definition;
-  return trend === undefined ? { name, remedy, measure } : { name, remedy, trend, measure };
+  return { name, isLocal, remedy, measure, ...(trend && { trend }) };
 }
 
 /** Rejects if the work takes longer; the work itself continues. */

@@ -33,22 +33,39 @@ export interface ModuleState {
   since_is_exact: boolean;
 }
 
-/** A measurement as processes share it, with since when its status is so. */
-export interface SharedResult extends Pick<ModuleState, 'since' | 'since_is_exact'> {
+/** A process that measures. */
+export interface Measurer {
+  /** The same after a restart. */
+  id: string;
+  /** Shown to people: its machine. */
+  name: string;
+}
+
+/** A measurement with since when its status is so. */
+export interface PublishedResult extends Pick<ModuleState, 'since' | 'since_is_exact'> {
   measurement: Measurement;
+}
+
+/** A measurement of another process. */
+export interface SharedResult extends PublishedResult {
+  process: Measurer;
   /** Since it was published. */
   ageMs: number;
 }
 
 /** Neither call rejects: without our own database nothing is shared. */
 export interface HealthResults {
-  publish(result: Omit<SharedResult, 'ageMs'>): Promise<void>;
-  /** What other processes published a moment ago, each once, oldest first. */
+  /** Published as soon as the database answers, unless a newer one of that module is. */
+  publish(result: PublishedResult): Promise<void>;
+  /** What other processes published since the last call, each once, oldest first. */
   ofOthers(): Promise<SharedResult[]>;
 }
 
-/** `full`: every module with its data; `status`: without lists and objects in the data. */
-export type HealthView = 'full' | 'status';
+/**
+ * `full`: every module with its data; `status`: without lists and objects in the data; `own`: as
+ * `full`, but of local modules only what this process measured.
+ */
+export type HealthView = 'full' | 'status' | 'own';
 
 /** A JSON text with its entity tag. */
 export interface Prepared {
@@ -64,19 +81,28 @@ export interface HealthCache extends HealthMemory {
    * The modules due at `nowMs`; each counts as being measured until `put`, or for a limited time.
    */
   takeDue(nowMs: number): Maybe<string[]>;
-  /** The history left by the last measurement; undefined before the first one. */
+  /** The history left by the last measurement here; undefined before the first one. */
   history(module: string): Maybe<History | undefined>;
-  /** True if the overall status can be computed: every module was measured, none too long ago. */
+  /** True if every module was measured here, none too long ago. */
   isComplete(): Maybe<boolean>;
-  /** Keeps a measurement; returns the previous status, undefined for the first one. */
+  /**
+   * Keeps a measurement made here; returns the previous status, undefined for the first one. Of a
+   * local module, the worst of all processes is shown.
+   */
   put(measurement: Measurement): Maybe<Status | undefined>;
   /**
-   * Keeps a measurement of another process, unless this one has none or a newer one. Then that
-   * process goes on to measure, and the module is due here only if it does not.
+   * Keeps measurements of other processes; returns the modules that they concern. One of a shared
+   * module replaces an older one of this process. Then that process goes on to measure, and the
+   * module is due here only if it does not. One of a local module counts until it is too old, or
+   * its process falls silent. Not named: a local module that this process failed to measure lately.
    */
-  adopt(result: SharedResult): Maybe<boolean>;
+  adopt(results: readonly SharedResult[]): Maybe<string[]>;
+  /** True if no other process was heard within an hour. */
+  isAlone(): Maybe<boolean>;
   /** Every module, in the order of the table. */
   states(): Maybe<ModuleState[]>;
+  /** One module as it was measured last, however long ago; undefined if there is none. */
+  state(module: string): Maybe<ModuleState | undefined>;
   /**
    * Adds samples of the trend; a status that continues from the newest one began when that sample
    * says.

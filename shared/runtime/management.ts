@@ -123,8 +123,7 @@ async function serve(
     process.exit(1);
   }
   const startedAt = new Date();
-  const modules = HEALTH_MODULES.map(({ name }) => name);
-  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules, jobs });
+  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules: HEALTH_MODULES, jobs });
   const listeners = listenersOf(configuration, handover);
   const answer = withRequestLog(createFetch(deps), log, () => performance.now(), deps.requests);
   const server = await serveApp(behindProxies(answer, configuration.settings.TRUSTED_PROXIES), listeners, log);

@@ -1,5 +1,6 @@
 // Everything that functions and jobs need, on Node: one adapter for each outside system.
 
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { singleFlight } from '@holdfast/kit/concurrency';
 import { type DatabaseOptions, freshConnections, keptDatabase, type RunSql } from '@holdfast/kit/kept-database';
@@ -15,7 +16,9 @@ import { coreFiles } from '../core/files.ts';
 import { ARCHIVES_DIRECTORY } from '../core/missions/archives.ts';
 import { coreVacuum } from '../database/vacuum/statement.ts';
 import { MemoryHealthCache } from '../health/cache.ts';
-import { HealthResultTable } from '../health/results.ts';
+import type { HealthModule } from '../health/module.ts';
+import type { Measurer } from '../health/port.ts';
+import { HealthResultTable, keptId } from '../health/results.ts';
 import { containerRuntime } from '../host/containers.ts';
 import { diskUse } from '../host/disks.ts';
 import { assetDirectory, hostNames, logDirectory, nodeProcess } from '../host/machine.ts';
@@ -58,16 +61,12 @@ export interface NodeHost {
   configuration: Configuration;
   handover: Handover & { layers: Layer[] };
   log: Log;
-  /** The names of the health modules. */
-  modules: readonly string[];
+  modules: readonly Pick<HealthModule, 'name' | 'isLocal'>[];
   jobs: readonly Job<Deps>[];
   /** The crons of the jobs are fired by a host that knows no seconds. */
   minuteCrons?: boolean;
-  /**
-   * Name of the file below DATA_DIR that keeps alerts while the database is away; each process has
-   * its own.
-   */
-  journal?: string;
+  /** In the names of the files below DATA_DIR that each process has to itself. */
+  suffix?: string;
 }
 
 /** Of these, Node's own code uses more than the port says. */
@@ -128,6 +127,7 @@ function hostPortsOf(host: NodeHost, { notify }: Pick<SharedDeps, 'notify'>, sta
   const { settings, thresholds } = configuration;
   const { HEARTBEAT_URL: beatUrl, CONTAINER_RUNTIME_URL: runtimeUrl, CORE_DATA_DIR: coreDirectory } = settings;
   const { DATA_DIR: ownDirectory } = settings;
+  const measurer = measurerOf(host);
   return {
     ...corePartsOf(settings),
     ...signInPortsOf(settings, state, log),
@@ -158,14 +158,15 @@ function hostPortsOf(host: NodeHost, { notify }: Pick<SharedDeps, 'notify'>, sta
     upgrades: ownDirectory === undefined ? undefined : upgradeFile(ownDirectory),
     configurationFiles: watchConfiguration({ home, ...handover, envFile: handover.envFile, thresholds }),
     health: new MemoryHealthCache({
-      intervals: Object.fromEntries(modules.map((name) => [name, thresholds.modules[name]?.interval ?? 60])),
+      intervals: Object.fromEntries(modules.map(({ name }) => [name, thresholds.modules[name]?.interval ?? 60])),
+      sharing: { process: measurer, local: modules.filter(({ isLocal }) => isLocal).map(({ name }) => name) },
       nowMs: () => Date.now(),
       tickSeconds: minuteCrons ? 60 : 1,
     }),
     healthResults:
       settings.DATABASE_URL === undefined
         ? undefined
-        : new HealthResultTable({ run: state, runner: crypto.randomUUID(), steadyMs: () => performance.now() }),
+        : new HealthResultTable({ run: state, process: measurer, steadyMs: () => performance.now() }),
     jobStatistics: memoryJobStatistics(
       jobs.map((job) => ({
         name: job.name,
@@ -219,14 +220,28 @@ export function ofReplica(file: string, replica = 1): string {
   return replica === 1 ? file : file.replace(/(?=\.\w+$)/, `-${replica}`);
 }
 
-function alertsOf({ configuration, log, journal = 'alerts.json' }: NodeHost, anybody: boolean): Alerts {
-  const { DATABASE_URL: url, DATA_DIR: directory, MANAGEMENT_REPLICA: replica } = configuration.settings;
+/** A file in DATA_DIR that each process has to itself; undefined without DATA_DIR. */
+function ownFile({ configuration, suffix = '' }: NodeHost, name: string, ending: string): string | undefined {
+  const { DATA_DIR: directory, MANAGEMENT_REPLICA: replica } = configuration.settings;
+  return directory === undefined ? undefined : join(directory, ofReplica(`${name}${suffix}${ending}`, replica));
+}
+
+function measurerOf(host: NodeHost): Measurer {
+  const { MANAGEMENT_REPLICA: replica = 1 } = host.configuration.settings;
+  const name = replica === 1 ? hostname() : `${hostname()} (process ${replica})`;
+  return { id: keptId(ownFile(host, 'process-id', '.txt'), host.log), name };
+}
+
+function alertsOf(host: NodeHost, anybody: boolean): Alerts {
+  const { configuration, log } = host;
+  const journal = ownFile(host, 'alerts', '.json');
+  const { DATABASE_URL: url } = configuration.settings;
   const { alert_cooldown: cooldownSeconds } = configuration.thresholds;
   const within = (withinMs: number) => new PostgresAlertTable(keptDatabase(url, { ...STATE, withinMs }));
   return new AlertStore({
     table: url === undefined ? undefined : within(ALERTS_WITHIN_MS),
     reads: url === undefined ? undefined : within(ALERT_READS_WITHIN_MS),
-    journal: directory === undefined ? undefined : alertJournal(join(directory, ofReplica(journal, replica)), log),
+    journal: journal === undefined ? undefined : alertJournal(journal, log),
     policy: { cooldownSeconds, anybody },
     runner: crypto.randomUUID(),
     clock: { wallMs: () => Date.now(), steadyMs: () => performance.now() },

@@ -1,11 +1,11 @@
 // What every HealthResults must do, held against the fake and against the table.
 
 import { describe, expect, it } from 'vitest';
-import type { HealthResults, Measurement, SharedResult } from '../../shared/health/port.ts';
+import type { HealthResults, Measurement, PublishedResult } from '../../shared/health/port.ts';
 
 const SINCE = '2026-06-15T12:34:56.789Z';
 
-export function resultOf(module: string, rest: Partial<Measurement> = {}): Omit<SharedResult, 'ageMs'> {
+export function resultOf(module: string, rest: Partial<Measurement> = {}): PublishedResult {
   const measurement: Measurement = {
     module,
     status: 'warning',

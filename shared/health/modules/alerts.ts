@@ -28,6 +28,7 @@ const HEARTBEATS_MISSED = 3;
 
 export const alerts = healthModule<AlertsData>({
   name: 'alerts',
+  isLocal: true,
   remedy: [
     'Send a test alert: curl -u webadmin -X POST -H "content-type: application/json" -d \'{"channel":"email"}\' http://127.0.0.1:8080/api/ops/alerts/test',
     'See GET /api/alerts for pending alerts and the answers of the mail or SMS service.',

@@ -5,6 +5,7 @@ import { healthModule } from '../module.ts';
 
 export const config = healthModule<{ changed_count: number; changed: string[]; sees_env_file: boolean }>({
   name: 'config',
+  isLocal: true,
 
   remedy: [
     'Restart to apply the changes: ./scripts/stop.sh --data DIR, then ./scripts/start.sh --embedded --data DIR --detach; with containers ./scripts/start.sh.',

@@ -17,6 +17,7 @@ interface ContainersData {
 
 export const containers = healthModule<ContainersData>({
   name: 'containers',
+  isLocal: true,
 
   remedy: [
     'See which container stopped and why: docker compose ps --all, then docker compose logs --tail 100 NAME.',

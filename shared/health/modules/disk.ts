@@ -166,6 +166,7 @@ interface DiskData {
 
 export const disk = healthModule<DiskData>({
   name: 'disk',
+  isLocal: true,
 
   remedy: [
     'Find what grew below the mount in the alert: sudo du -xh --max-depth=3 MOUNT | sort -h | tail -20 (for inodes: du -x --inodes). In containers, MOUNT is inside of management: docker system df -v shows the volumes by size.',

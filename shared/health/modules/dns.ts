@@ -25,6 +25,7 @@ type JudgeAddresses = (name: string, addresses: readonly string[]) => Promise<Ju
 
 export const dns = healthModule<{ names: NameState[] }>({
   name: 'dns',
+  isLocal: true,
 
   remedy: [
     'Compare the addresses of the name (dig +short NAME A; dig +short NAME AAAA) with the addresses of this machine (ip -brief address).',

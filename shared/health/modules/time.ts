@@ -13,6 +13,7 @@ interface ClockOffset {
 
 export const time = healthModule<{ worst_offset_seconds: number; clocks: ClockOffset[] }>({
   name: 'time',
+  isLocal: true,
 
   remedy: [
     'Turn on synchronization with sudo timedatectl set-ntp true. Check with timedatectl that the clock is synchronized (containers share the clock of their host).',

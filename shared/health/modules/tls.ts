@@ -22,6 +22,7 @@ const isUsable = ({ reachable, trusted }: TlsState): boolean => reachable && tru
 
 export const tls = healthModule<{ least_days_left: number | null; endpoints: EndpointState[] }>({
   name: 'tls',
+  isLocal: true,
 
   remedy: [
     'See which certificate the address presents: openssl s_client -connect HOST:PORT -servername HOST </dev/null | openssl x509 -noout -subject -issuer -dates',

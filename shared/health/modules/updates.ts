@@ -37,6 +37,7 @@ const AGAIN_SECONDS = 60;
 
 export const updates = healthModule<UpdatesData>({
   name: 'updates',
+  isLocal: true,
 
   remedy: [
     'Read the release notes and make a backup first.',

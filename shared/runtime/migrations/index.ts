@@ -15,6 +15,7 @@ import alertRemedies from './0010-alert-remedies.sql';
 import healthTrend from './0011-health-trend.sql';
 import canarySigned from './0012-canary-signed.sql';
 import replicas from './0013-replicas.sql';
+import healthOfEachProcess from './0014-health-of-each-process.sql';
 
 export const MIGRATIONS: readonly Migration[] = [
   { number: 1, name: 'stack-start', sql: stackStart },
@@ -30,4 +31,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 11, name: 'health-trend', sql: healthTrend },
   { number: 12, name: 'canary-signed', sql: canarySigned },
   { number: 13, name: 'replicas', sql: replicas },
+  { number: 14, name: 'health-of-each-process', sql: healthOfEachProcess },
 ];

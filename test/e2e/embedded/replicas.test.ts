@@ -1,7 +1,8 @@
 // Two management processes over the same data and databases, behind the real Caddy: what holds in
 // both, and what is left when one is killed in the middle of its work.
 
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditVerdict } from '../../../shared/audit/port.ts';
@@ -36,10 +37,19 @@ const at = (api: string, path: string, options: AskOptions = {}, from = '127.0.0
 const asAdmin = (api: string, path: string): Promise<RequestOrigin> =>
   at(api, path, { headers: { authorization: authorization() } });
 
-async function healthAt(api: string): Promise<Record<string, { status: string; updated_at: string }>> {
-  const { text } = await asAdmin(api, '/api/health');
-  return (JSON.parse(text) as { modules: Record<string, { status: string; updated_at: string }> }).modules;
+interface Shown {
+  status: string;
+  message: string;
+  updated_at: string;
 }
+
+async function healthAt(api: string): Promise<Record<string, Shown>> {
+  const { text } = await asAdmin(api, '/api/health');
+  return (JSON.parse(text) as { modules: Record<string, Shown> }).modules;
+}
+
+const mailsOf = (module: string): number =>
+  sink.taken.filter(({ raw }) => parseMail(raw).headers.get('subject')?.includes(module)).length;
 
 const viaCaddy = async (line: string, headers: string[] = []): Promise<number> =>
   (
@@ -79,6 +89,9 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
       ALERT_EMAIL_TO: 'duty@example.org',
       TRUSTED_PROXIES: '127.0.0.1',
       UPDATES_URL: 'off',
+      MON_DISK_INTERVAL: '5',
+      MON_DISK_WARNING: '100',
+      MON_DISK_CRITICAL: '100',
       MON_AUTOVACUUM_INTERVAL: '1',
       MON_AUTOVACUUM_ALERT_AFTER_POLLS: '1',
       MON_USER_EXPIRY_CHECK_INTERVAL: '1',
@@ -164,9 +177,7 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
        INSERT INTO rows_dead SELECT generate_series(1, 20000);
        DELETE FROM rows_dead WHERE n <= 2000`,
     );
-    const mails = (): number =>
-      sink.taken.filter(({ raw }) => parseMail(raw).headers.get('subject')?.includes('autovacuum')).length;
-    await eventually('the mail', () => mails() > 0, 60_000);
+    await eventually('the mail', () => mailsOf('autovacuum') > 0, 60_000);
     for (const api of [one, two])
       await eventually('both show it', async () => (await healthAt(api))['autovacuum']?.status === 'warning', 10_000);
     for (let polls = 0; polls < 3; polls++) {
@@ -177,13 +188,13 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
         30_000,
       );
     }
-    expect(mails()).toBe(1);
+    expect(mailsOf('autovacuum')).toBe(1);
     await eventually(
       'the same measurements',
       async () => {
         const [here, there] = [await healthAt(one), await healthAt(two)];
         return Object.keys(here).every(
-          (name) => name === 'autovacuum' || here[name]?.updated_at === there[name]?.updated_at,
+          (name) => ['autovacuum', 'disk'].includes(name) || here[name]?.updated_at === there[name]?.updated_at,
         );
       },
       90_000,
@@ -311,5 +322,29 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
       '/api/audit?action=user.create&page_size=100',
     );
     expect(results.filter(({ phase }) => phase === 'outcome').length).toBeGreaterThanOrEqual(20);
+  });
+
+  it('both show a full disk of one, send one mail, and recover when that one is gone', LONG, async () => {
+    await second.kill();
+    second = await startSecondManagement(stack, { MON_DISK_WARNING: '1', MON_DISK_CRITICAL: '1' });
+    const diskAt = async (api: string): Promise<string> => (await healthAt(api))['disk']?.message ?? '';
+    for (const api of apis())
+      await eventually(
+        'the full disk',
+        async () => (await diskAt(api)).startsWith(`${hostname()} (process 2): /`),
+        30_000,
+      );
+    await eventually('the mail', () => mailsOf('disk') > 0, 20_000);
+    for (const end = Date.now() + 15_000; Date.now() < end;)
+      for (const api of apis()) expect((await healthAt(api))['disk']).toMatchObject({ status: 'critical' });
+    expect(await json('GET', '/api/alerts?module=disk')).toMatchObject({ count: 1 });
+    await second.kill();
+    const [left] = apis();
+    await eventually('it recovers', async () => (await healthAt(left))['disk']?.status === 'ok', 60_000);
+    expect(await diskAt(left)).not.toContain(hostname());
+    expect(mailsOf('disk')).toBe(1);
+    const recovered = /"event":"alert.recovered".*"module":"disk"/;
+    const log = join(stack.data, 'logs/management.log');
+    await eventually('it is logged', () => recovered.test(readFileSync(log, 'utf8')), 10_000);
   });
 });

@@ -22,13 +22,16 @@ afterAll(async () => {
   for (const child of started.splice(0)) await ended(child, 'SIGKILL');
 });
 
-/** It is told what the stack's own was told, but for its number and its ports. */
-export async function startSecondManagement(stack: TestStack): Promise<SecondManagement> {
+/** It is told what the stack's own was told, but for its number, its ports and these settings. */
+export async function startSecondManagement(
+  stack: TestStack,
+  settings: Record<string, string> = {},
+): Promise<SecondManagement> {
   const offset = await freeOffset();
   const env = environmentOf(stack.pid('management'));
   const handover = JSON.parse(env[HANDOVER_VARIABLE] ?? '') as Handover;
   const own = { MANAGEMENT_REPLICA: '2', API_PORT: String(8080 + offset), PORTAL_PORT: String(3000 + offset) };
-  handover.layers.unshift({ source: 'command line', values: own });
+  handover.layers.unshift({ source: 'command line', values: { ...settings, ...own } });
   const child = spawn(process.execPath, [join(home, 'dist/management.js')], {
     env: { ...env, [HANDOVER_VARIABLE]: JSON.stringify(handover) },
     stdio: ['ignore', 'pipe', 'pipe'],
