@@ -18,9 +18,8 @@ interface Output {
   contents: Uint8Array;
 }
 
-/** Entry files in scripts/, except management. Each is a separate program. */
+/** Entry files in scripts/. What they share or import dynamically is in files of its own. */
 const PROGRAMS = [
-  'answers',
   'audit',
   'backup',
   'backup-service',
@@ -34,10 +33,10 @@ const PROGRAMS = [
   'emergency-sheet',
   'identity',
   'identity-setup',
+  'management',
   'preflight',
   'prove',
   'prove-backup',
-  'release',
   'release-core',
   'release-files',
   'renew-ca',
@@ -49,8 +48,9 @@ const PROGRAMS = [
   'support-bundle',
   'sync-retention',
   'unlock',
-  'upgrade',
 ];
+/** Each in one file: it is copied away to run, or started every few seconds. */
+const SINGLE_FILES = ['answers', 'release', 'upgrade'];
 
 const repairs: Plugin = {
   name: 'repairs',
@@ -67,6 +67,18 @@ const repairs: Plugin = {
   },
 };
 
+/** Importing node:http reads its `WebSocket`, which loads undici: 40 ms of each process. */
+const lazyHttp: Plugin = {
+  name: 'lazy-http',
+  setup(builder) {
+    builder.onResolve({ filter: /^(?:node:)?http$/ }, () => ({ path: 'http', namespace: 'builtin' }));
+    builder.onLoad({ filter: /^http$/, namespace: 'builtin' }, () => ({
+      contents: "module.exports = process.getBuiltinModule('node:http');",
+      loader: 'js',
+    }));
+  },
+};
+
 /** `home` is the root of the repository. */
 export async function buildPrograms(home: string): Promise<void> {
   const dist = join(home, 'dist');
@@ -74,6 +86,7 @@ export async function buildPrograms(home: string): Promise<void> {
   const shared = sharedOptions(home, dist, pages);
   const onNode: Options = {
     ...shared,
+    plugins: [repairs, lazyHttp],
     platform: 'node',
     target: 'node24',
     external: ['miniflare'],
@@ -81,11 +94,11 @@ export async function buildPrograms(home: string): Promise<void> {
       js: "import { createRequire as createRequire_ } from 'node:module'; const require = createRequire_(import.meta.url);",
     },
   };
-  const entryPoints = PROGRAMS.map((name) => `scripts/${name}.ts`);
-  const programs = await build({ ...onNode, entryPoints });
-  // Dynamic imports are separate files: loading all of them would cost megabytes. Old files stay
-  // for processes that still run the old program.
-  const management = await build({ ...onNode, entryPoints: ['scripts/management.ts'], splitting: true });
+  const entryPoints = (names: readonly string[]): string[] => names.map((name) => `scripts/${name}.ts`);
+  // Loading all dynamic imports would cost megabytes. Old files stay for processes that still run
+  // the old program.
+  const programs = await build({ ...onNode, entryPoints: entryPoints(PROGRAMS), splitting: true });
+  const single = await build({ ...onNode, entryPoints: entryPoints(SINGLE_FILES) });
   const worker = await build({
     ...shared,
     entryPoints: ['functions/worker.ts'],
@@ -96,7 +109,12 @@ export async function buildPrograms(home: string): Promise<void> {
   });
   mkdirSync(join(dist, 'pages'), { recursive: true });
   writeFileSync(join(dist, 'package.json'), '{ "type": "module" }\n');
-  const outputs = [...pages, ...management.outputFiles, ...programs.outputFiles, ...worker.outputFiles];
+  // A program comes after the parts that it imports.
+  const isProgram = ({ path }: Output): boolean => PROGRAMS.includes(basename(path, '.js'));
+  const [started = [], parts = []] = [true, false].map((is) =>
+    programs.outputFiles.filter((file) => isProgram(file) === is),
+  );
+  const outputs = [...pages, ...parts, ...started, ...single.outputFiles, ...worker.outputFiles];
   for (const { path, contents } of outputs) {
     const temporary = join(dirname(path), `.${basename(path)}.${process.pid}`);
     writeFileSync(temporary, contents);

@@ -9,7 +9,6 @@ import { WEBADMIN } from '@holdfast/kit/names';
 import { forgetPostgresVariables } from '@holdfast/kit/postgres';
 import { RELEASE } from '@holdfast/kit/release';
 import { describeProblem } from '../../shared/settings/setting.ts';
-import { restoreEmbedded } from './backup/restore.ts';
 import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
 import { installFlows } from './flows/install.ts';
 import { FLOWS_USER } from './flows/process.ts';
@@ -18,7 +17,6 @@ import { processLog } from './process/process-log.ts';
 import { type Message, messageProgress, terminalProgress } from './process/report.ts';
 import { endRotations } from './secrets.ts';
 import { parseStartArguments, START_USAGE } from './start-arguments.ts';
-import { superviseStack } from './supervisor.ts';
 
 const DETACHED_VARIABLE = 'HOLDFAST_DETACHED';
 const WITHOUT_CONTAINERS =
@@ -39,6 +37,7 @@ export async function start(call: Invocation): Promise<number> {
   }
   // A detached supervisor is started after the restore, with the same arguments.
   if (args.restore !== undefined && environment[DETACHED_VARIABLE] !== '1') {
+    const { restoreEmbedded } = await import('./backup/restore.ts');
     await restoreEmbedded(home, args.data, args.restore);
     // Set by start.sh for the restore alone.
     delete environment['MALLOC_ARENA_MAX'];
@@ -59,6 +58,7 @@ export async function start(call: Invocation): Promise<number> {
 
 async function runHere(plan: EmbeddedPlan): Promise<number> {
   const begun = performance.now();
+  const { superviseStack } = await import('./supervisor.ts');
   const supervision = superviseStack(plan, progressHere());
   try {
     await supervision.ready;
@@ -80,6 +80,7 @@ async function runDetached(plan: EmbeddedPlan): Promise<number> {
   const send = (message: Message): void => {
     if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
   };
+  const { superviseStack } = await import('./supervisor.ts');
   const supervision = superviseStack(plan, messageProgress(send));
   const stopEarly = (): void => supervision.stop();
   process.once('disconnect', stopEarly);
