@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { freePort } from '../../../test/support/free-port.ts';
+import { copyPrepared } from '../../../test/support/prepared.ts';
 import { databaseAccount } from '../../stack/database/account.ts';
 
 const MODULES = join(import.meta.dirname, '../../../node_modules');
@@ -44,10 +45,18 @@ export function hasPostgres(major: keyof typeof BINARIES): boolean {
   return existsSync(join(BINARIES[major], 'postgres'));
 }
 
-/** `initOptions`: for initdb. */
+const SET_UP = [
+  'CREATE ROLE martiuser LOGIN',
+  'CREATE ROLE holdfast_ro LOGIN',
+  'GRANT pg_monitor, pg_read_all_data TO holdfast_ro',
+  'CREATE DATABASE cot OWNER martiuser',
+];
+
+/** `initOptions`: for initdb. `statements`: of the superuser in `cot`. */
 export async function startBareServer(
   initOptions: string[] = [],
   major: keyof typeof BINARIES = 16,
+  statements: string[] = [],
 ): Promise<BareServer> {
   const binaries = BINARIES[major];
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-bare-'));
@@ -58,9 +67,6 @@ export async function startBareServer(
     return { program, all, options: { ...identity, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' } } };
   };
   account.give(directory);
-  const made = launch('initdb', ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '-N', ...initOptions]);
-  const { status, stderr } = spawnSync(made.program, made.all, { ...made.options, encoding: 'utf8' });
-  if (status !== 0) throw new Error(`initdb ended with ${status}: ${stderr}`);
   const port = await freePort();
   let server: ChildProcess | undefined;
 
@@ -98,13 +104,16 @@ export async function startBareServer(
     }
   }
 
+  await copyPrepared(data, [major, account.command('', []), initOptions, SET_UP, statements], async () => {
+    const made = launch('initdb', ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '-N', ...initOptions]);
+    const { status, stderr } = spawnSync(made.program, made.all, { ...made.options, encoding: 'utf8' });
+    if (status !== 0) throw new Error(`initdb ended with ${status}: ${stderr}`);
+    await start({});
+    await ask(url('postgres', 'postgres'), SET_UP);
+    await ask(url('postgres'), statements);
+    await stop();
+  });
   await start({});
-  await ask(url('postgres', 'postgres'), [
-    'CREATE ROLE martiuser LOGIN',
-    'CREATE ROLE holdfast_ro LOGIN',
-    'GRANT pg_monitor, pg_read_all_data TO holdfast_ro',
-    'CREATE DATABASE cot OWNER martiuser',
-  ]);
 
   return {
     data,

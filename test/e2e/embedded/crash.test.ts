@@ -7,6 +7,7 @@ import {
   asRoot,
   eventually,
   lives,
+  newDataDirectory,
   newStack,
   outcomeOf,
   query,
@@ -26,7 +27,7 @@ async function runningWithRows(): Promise<TestStack> {
     if (!(await answersPing(withRows.file().api))) expect(await withRows.start()).toMatchObject({ code: 0 });
     return withRows;
   }
-  const stack = await newStack();
+  const stack = await newStack(newDataDirectory());
   expect((await stack.start()).code).toBe(0);
   await fill(stack);
   withRows = stack;
@@ -62,7 +63,7 @@ function holds(pid: string, file: string): boolean {
 
 describe('a supervisor that is killed while it prepares the database', () => {
   it('takes initdb with it, and the next start is clean', async () => {
-    const stack = await newStack();
+    const stack = await newStack(newDataDirectory());
     const child = run('start.sh', startArguments(stack.data, stack.offset, []));
     const outcome = outcomeOf(child);
     await eventually('initdb writes', () => existsSync(join(stack.data, 'pgdata.new/base')), 60_000);
@@ -189,7 +190,7 @@ describe('a killed guard', () => {
 
 describe('kill -9 of everything at any moment', () => {
   it('of the first start and of later ones loses nothing', async () => {
-    const stack = await newStack();
+    const stack = await newStack(newDataDirectory());
     for (const delayMs of [150, 300, 450, 600, 750, 900, 1050, 1200]) await killedAfter(stack, delayMs);
     expect((await stack.start()).code).toBe(0);
     const first = stack.file();
@@ -267,7 +268,7 @@ describe('a stale pid file', () => {
 
 describe('a launcher that is killed before the stack is ready', () => {
   it('leaves nothing running', async () => {
-    const stack = await newStack();
+    const stack = await newStack(newDataDirectory());
     const child = run('start.sh', startArguments(stack.data, stack.offset, ['--detach']));
     await eventually('the start has begun', () => existsSync(join(stack.data, 'run/lock')), 60_000);
     child.kill('SIGKILL');

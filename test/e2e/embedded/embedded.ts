@@ -10,6 +10,7 @@ import { join, resolve } from 'node:path';
 import postgres from 'postgres';
 import { afterAll } from 'vitest';
 import { type Outcome, type RunOptions, secretsOf, type StackFile, type TestStack } from './stack-file.ts';
+import { prepareData } from './prepared-data.ts';
 import { isRunning, refuseToStop, runningStack, stands } from './running-stack.ts';
 
 export { eventually } from './eventually.ts';
@@ -109,10 +110,15 @@ export async function outcomeOf(child: ChildProcess): Promise<Outcome> {
 
 /**
  * A stack that is not started yet, and is stopped after the tests of the file at the latest; or the
- * one that stands. Nothing of a person's own .env is read.
+ * one that stands. Without `data` its database cluster is there already. Nothing of a person's own
+ * .env is read.
  */
 export async function newStack(data?: string): Promise<TestStack> {
-  return stands && data === undefined ? runningStack() : ownStack(data ?? newDataDirectory());
+  if (data !== undefined) return ownStack(data);
+  if (stands) return runningStack();
+  const prepared = newDataDirectory();
+  await prepareData(prepared);
+  return ownStack(prepared);
 }
 
 async function ownStack(data: string): Promise<TestStack> {

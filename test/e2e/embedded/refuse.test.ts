@@ -100,7 +100,7 @@ describe('a bad command line', () => {
   });
 
   it('an address that this machine does not have is said', async () => {
-    const stack = await newStack();
+    const stack = await newStack(newDataDirectory());
     const { code, output } = await stack.start(['--listen', '192.0.2.1']);
     expect(code).toBe(1);
     expect(output).toContain('192.0.2.1');
@@ -111,7 +111,7 @@ describe('a bad command line', () => {
 describe('the directory of one stack', () => {
   let stack: TestStack;
   beforeAll(async () => {
-    stack = await newStack();
+    stack = await newStack(newDataDirectory());
   });
 
   it('stays empty while a port is taken, which is named with its purpose and its holder', async () => {
@@ -185,7 +185,7 @@ describe('the directory of one stack', () => {
 
 describe('a directory that cannot be used', () => {
   it('with a file in the way is named', async () => {
-    const stack = await newStack();
+    const stack = await newStack(newDataDirectory());
     writeFileSync(stack.data, 'a file');
     const { code, output } = await stack.start();
     expect(code).toBe(1);
@@ -196,7 +196,7 @@ describe('a directory that cannot be used', () => {
   });
 
   it.skipIf(!asRoot)('on a full disk is refused with the figures, and nothing is harmed', async () => {
-    const stack = await newStack();
+    const stack = await newStack(newDataDirectory());
     mkdirSync(stack.data, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=400m', 'tmpfs', stack.data]);
     try {

@@ -36,7 +36,7 @@ describe('start.sh --embedded --detach', () => {
   let outcome: Outcome | undefined;
 
   beforeAll(async () => {
-    stack = await newStack();
+    stack = await newStack(newDataDirectory());
     const args = startArguments(stack.data, stack.offset, ['--detach']);
     const stdio = ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'] as const;
     const child = spawn(join(home, 'scripts/start.sh'), args, { env: cleanEnvironment(), stdio: [...stdio] });
@@ -214,7 +214,7 @@ describe('a first start with an env file', () => {
   let fresh: TestStack;
   let env: string;
   beforeAll(async () => {
-    fresh = await newStack();
+    fresh = await newStack(newDataDirectory());
     env = join(dirname(fresh.data), 'my.env');
     writeFileSync(
       env,

@@ -36,7 +36,7 @@ const NOBODY = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-grou
 describe.skipIf(!asRoot)('started as root', () => {
   let stack: TestStack;
   beforeAll(async () => {
-    stack = await newStack();
+    stack = await newStack(newDataDirectory());
   });
 
   it('runs PostgreSQL as an unprivileged user, also in a directory of mode 0700', async () => {
@@ -80,7 +80,7 @@ describe.skipIf(!asRoot)('started as root', () => {
     try {
       copyOf(clone);
       writeFileSync(join(clone, '.env'), 'DB_AUTOVACUUM_COST_LIMIT=777\n');
-      const args = ['--embedded', '--offset', String((await newStack()).offset), '--detach'];
+      const args = ['--embedded', '--offset', String((await newStack(newDataDirectory())).offset), '--detach'];
       const { code, output } = await outcomeOf(
         spawn(join(clone, 'scripts/start.sh'), args, { env: cleanEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }),
       );
@@ -116,7 +116,7 @@ function copyOf(directory: string): void {
 
 describe.skipIf(!asRoot)('started as root', () => {
   it('refuses a directory of somebody else, whose links it would follow', async () => {
-    const stack = await newStack();
+    const stack = await newStack(newDataDirectory());
     mkdirSync(stack.data);
     chownSync(stack.data, 65534, 65534);
     const { code, output } = await stack.start();
@@ -128,7 +128,7 @@ describe.skipIf(!asRoot)('started as root', () => {
 
 describe.skipIf(!asRoot)('started as an ordinary user', () => {
   it('works, and everything belongs to that user', async () => {
-    const stack = await newStack();
+    const stack = await newStack(newDataDirectory());
     chmodSync(dirname(stack.data), 0o777);
     const options = { under: NOBODY, env: { HOME: '/nonexistent' } };
     const { code, output } = await stack.start([], options);
