@@ -1,15 +1,21 @@
 // Waiting for what will be so, without knowing when.
 
+const SOON_MS = 50;
+/** A question that takes work is asked less often the longer it waits. */
+const SELDOM_MS = 200;
+
 /** Asks until `holds` is true, or fails after `withinMs`. */
 export async function eventually(
   what: string,
   holds: () => boolean | Promise<boolean>,
   withinMs: number,
 ): Promise<void> {
-  const deadline = Date.now() + withinMs;
-  while (Date.now() < deadline) {
-    if (await holds()) return;
-    await new Promise((tick) => setTimeout(tick, 50));
+  const begun = Date.now();
+  for (let waited = 0; waited < withinMs; waited = Date.now() - begun) {
+    const answer = holds();
+    if (await answer) return;
+    const pause = typeof answer === 'boolean' ? SOON_MS : Math.min(SELDOM_MS, Math.max(SOON_MS, waited / 20));
+    await new Promise((tick) => setTimeout(tick, pause));
   }
   throw new Error(`not within ${withinMs} ms: ${what}`);
 }
