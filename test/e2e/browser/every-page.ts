@@ -79,7 +79,7 @@ async function lookedAt(guest: Guest, path: string, wantsBarriers: boolean): Pro
 }
 
 /** What the first visit transfers, uncompressed: the page with its styles and scripts. */
-async function weightOf({ base }: Place, html: string): Promise<number> {
+async function weightOf(base: string, html: string): Promise<number> {
   const parts = [...html.matchAll(/<(?:link|script|img)\b[^>]*?\s(?:href|src)="(\/[^"]+)"/g)].map(
     ([, part = '']) => part,
   );
@@ -89,8 +89,12 @@ async function weightOf({ base }: Place, html: string): Promise<number> {
 
 export function everyPage(house: () => House): void {
   describe.each(ROLES)('to $name', (role) => {
+    let crawled: Promise<Visited[]> | undefined;
+    /** Followed once for all tests: what they do changes no page. */
+    const everyLink = (): Promise<Visited[]> => (crawled ??= placeOf(house(), role).then((place) => crawl(place)));
+
     it('every link leads to a page, and every page shows something', async () => {
-      const pages = await crawl(await placeOf(house(), role));
+      const pages = await everyLink();
       expect(pages.length).toBeGreaterThan(3);
       expect(pages.filter(({ status }) => status !== 200).map(({ path, status }) => `${path}: ${status}`)).toEqual([]);
       const bare = pages.filter(({ html }) => html.match(/<h1[ >]/g)?.length !== 1);
@@ -99,8 +103,7 @@ export function everyPage(house: () => House): void {
 
     // To an administrator nothing is refused for what they are.
     it.skipIf(role.person === webadmin)('no page offers what would be refused', async () => {
-      const place = await placeOf(house(), role);
-      const actions = new Set((await crawl(place, 1)).flatMap(actionsOf).filter((path) => !REMOVES.test(path)));
+      const actions = new Set((await everyLink()).flatMap(actionsOf).filter((path) => !REMOVES.test(path)));
       const kinds = [...actions].filter(
         (path, at, all) => all.findIndex((each) => kindOf(each) === kindOf(path)) === at,
       );
@@ -127,8 +130,7 @@ export function everyPage(house: () => House): void {
       'every kind of page is for everybody: no serious barrier, no sideways scrolling, no error, no request outside',
       LONG,
       async () => {
-        const place = await placeOf(house(), role);
-        const pages = oneOfEach(await crawl(place, 1));
+        const pages = oneOfEach(await everyLink());
         const waiting = [...pages];
         const searched = role.own ? oneOfEachPath(pages) : new Set<Visited>();
         const look = async (): Promise<string[]> => {
@@ -143,14 +145,14 @@ export function everyPage(house: () => House): void {
         const found = await Promise.all(Array.from({ length: CONCURRENCY }, look));
         expect(found.flat()).toEqual([]);
         const weights = await Promise.all(
-          pages.map(async ({ path, html }) => ({ path, bytes: await weightOf(place, html) })),
+          pages.map(async ({ path, html }) => ({ path, bytes: await weightOf(house()[role.endpoint], html) })),
         );
         expect(weights.filter(({ bytes }) => bytes > MAX_BYTES)).toEqual([]);
       },
     );
 
     it('every kind of page can be read without script', LONG, async () => {
-      const pages = oneOfEach(await crawl(await placeOf(house(), role), 1));
+      const pages = oneOfEach(await everyLink());
       const guest = await openGuest(house(), WITHOUT_SCRIPT, role.endpoint);
       await guest.signedIn(role.person(house()));
       const found: string[] = [];
