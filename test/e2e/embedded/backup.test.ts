@@ -44,8 +44,8 @@ const ROWS = `
   SELECT 'c' || id AS id, md5(ROW(uid, cot_type, detail, servertime, event_pt, get_bit(groups, 0), length(groups))::text) AS sum
   FROM cot_router WHERE uid ~ '^(week|ANDROID)-'
   UNION ALL SELECT 'm' || id, md5(ROW(uid, chat_content, servertime)::text) FROM cot_router_chat`;
-/** A week of ten devices, an event each five minutes. */
-const EVENTS = 10 * 7 * 24 * 12;
+/** A week of ten devices, an event each quarter of an hour. */
+const EVENTS = 10 * 7 * 24 * 4;
 const CHATS = 500;
 
 let lost: TestStack;
