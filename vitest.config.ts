@@ -26,20 +26,27 @@ const repairedPostgres = {
 /** They take longest: begun last, they would run on alone when everything else is done. */
 const LONG = [
   'browser/pages',
-  'settings-behave',
-  'start',
-  'crash',
   'upgrade',
-  'backup-service',
   'alerts',
-  'users',
-  'flows',
-  'retention-start',
-  'release-upgrade',
+  'backup-service',
+  'settings-behave',
+  'crash',
   'backup',
-  'vacuum',
+  'replicas',
+  'release-upgrade',
+  'operate',
+  'health',
+  'authentication',
+  'users',
+  'start',
+  'identity',
   'refuse',
-  'listen',
+  'vacuum',
+  'cluster',
+  'stream',
+  'retention-start',
+  'release-database',
+  'retention-on-demand',
 ].map((name) => `/test/e2e/${name.includes('/') ? '' : 'embedded/'}${name}.test.ts`);
 
 class LongOnesFirst extends BaseSequencer {
@@ -85,9 +92,9 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           expect: { poll: { timeout: 20_000 } },
-          // They wait more than they work: two of them use a third of two cores. The ports of each file are its own (freeOffset
-          // in test/e2e/embedded/embedded.ts).
-          maxWorkers: Math.min(4, availableParallelism() + 2),
+          // They wait more than they work: four of them leave two cores idle at times. The ports of each file are its own
+          // (freeOffset in test/e2e/embedded/embedded.ts).
+          maxWorkers: Math.min(6, availableParallelism() + 4),
           sequence: { groupOrder: 1 },
         },
       },
