@@ -60,7 +60,7 @@ export interface CotResult {
   /** What the receivers have counted; every event goes to everybody but its sender. */
   delivered: number;
   expected: number;
-  /** Of the server, while the work lasted; and all it had used at the end. */
+  /** Of the server, until the readers had everything; and all it had used then. */
   cpuSeconds: number;
   cpuAtEnd: number;
   /** Milliseconds since 1970, when the first event was sent. */
