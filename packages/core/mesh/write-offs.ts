@@ -21,12 +21,16 @@ export interface WriteOffsOptions {
 interface Lost extends NodeRun {
   clients: readonly RemoteClient[];
   atMs: number;
+  /** Since when it has not worked, as far as the database says so. */
+  idleSinceMs?: number | undefined;
   /** Another node has written them, unless the lost one worked on for that long. */
   isWrittenElsewhere?: boolean;
 }
 
 /** Whom a node had to write is written after so long. */
-const WRITTEN_MS = 10_000;
+const WRITTEN_MS = 20_000;
+/** After a restart of the database, or a failover, nodes are back at different times. */
+const IDLE_MS = 5_000;
 
 export class WriteOffs {
   readonly #options: WriteOffsOptions;
@@ -59,11 +63,16 @@ export class WriteOffs {
   async look(): Promise<void> {
     if (this.#waiting.length === 0) return;
     const working = await this.#options.working().catch(() => undefined);
-    if (working === undefined) return;
-    const waiting = this.#waiting;
-    const isWorking = (lost: Lost): boolean => working.some(({ node, run }) => node === lost.node && run === lost.run);
-    this.#waiting = waiting.filter(isWorking).map((lost) => ({ ...lost, isWrittenElsewhere: false }));
-    for (const lost of waiting) if (!isWorking(lost) && lost.isWrittenElsewhere !== true) this.#write(lost);
+    const atMs = this.#options.steadyMs();
+    const seen = this.#waiting.map((lost): Lost => {
+      if (working === undefined) return { ...lost, idleSinceMs: undefined };
+      const isWorking = working.some(({ node, run }) => node === lost.node && run === lost.run);
+      if (isWorking) return { ...lost, idleSinceMs: undefined, isWrittenElsewhere: false };
+      return { ...lost, idleSinceMs: lost.idleSinceMs ?? atMs };
+    });
+    const isOver = ({ idleSinceMs = atMs }: Lost): boolean => atMs - idleSinceMs >= IDLE_MS;
+    this.#waiting = seen.filter((lost) => !isOver(lost));
+    for (const lost of seen) if (isOver(lost) && lost.isWrittenElsewhere !== true) this.#write(lost);
   }
 
   /** It was out of reach, and its clients were there all the time. */

@@ -17,7 +17,7 @@ describe('a node that fails', () => {
     const [ben, cyd] = [await b.report('ben'), await c?.report('cyd')];
     for (const client of [ben, cyd]) client?.forget();
     a.bus.isUp = false;
-    await beat(world, 7, a);
+    await beat(world, 12, a);
     expect(went.map(({ uid }) => uid)).toEqual(['uid-ada']);
     for (const client of [ben, cyd]) expect(client?.names().map((name) => name.split(' ')[0])).toEqual(['t-x-d-d']);
     expect(b.stream.list()).toHaveLength(2);
@@ -209,11 +209,42 @@ describe('a node that fails', () => {
         expect(a.stream.list()).toHaveLength(1);
         database.working = [];
       }
-      await beat(world, 3, how === 'comes back' ? undefined : b);
+      await beat(world, 8, how === 'comes back' ? undefined : b);
       expect(went.map(({ uid }) => uid)).toEqual(how === 'comes back' ? [] : ['uid-ada']);
       expect(came).toEqual([]);
     },
   );
+
+  it('is not written off when the database has restarted and another node was faster to use it', async () => {
+    const world = cluster();
+    const {
+      people,
+      went,
+      database,
+      nodes: [, b],
+    } = world;
+    people.set('ada', ['Ops']);
+    await b.report('ada');
+    await beat(world);
+    b.bus.turn(false);
+    for (const [working, seconds] of [
+      [[b], 10],
+      [undefined, 20],
+      [[], 2],
+      [undefined, 20],
+      [[], 2],
+      [[b], 10],
+      [[], 2],
+      [[b], 10],
+    ] as const) {
+      database.working = working === undefined ? undefined : [...working];
+      await beat(world, seconds, b);
+      expect(went).toEqual([]);
+    }
+    database.working = [];
+    await beat(world, 7, b);
+    expect(went.map(({ uid }) => uid)).toEqual(['uid-ada']);
+  });
 
   it.each(['stops', 'fails'])('is written off by the next node when the one that was to do it %s', async (how) => {
     const world = cluster(3);
@@ -235,7 +266,7 @@ describe('a node that fails', () => {
     await beat(others, 10);
     expect(went).toEqual([]);
     database.working = [];
-    await beat(others, 3);
+    await beat(others, 8);
     expect(went.map(({ uid }) => uid)).toEqual(['uid-ada']);
   });
 
@@ -252,7 +283,7 @@ describe('a node that fails', () => {
     const ben = await b.report('ben');
     await beat(world);
     b.bus.turn(false);
-    await beat(world, 8, b);
+    await beat(world, 13, b);
     await ben.leave();
     b.bus.turn(true);
     await settled();

@@ -107,6 +107,7 @@ describe('what is kept for nodes that are cut off', () => {
 describe('clients of lost nodes', () => {
   it('are all written by the next node, when the one that was to write those of two nodes is lost too', async () => {
     const went: string[] = [];
+    let atMs = 0;
     const writeOffs = new WriteOffs({
       node: 'core-4',
       clients: new RemoteClients(),
@@ -114,13 +115,15 @@ describe('clients of lost nodes', () => {
       went: ({ uid }) => void went.push(uid),
       came: () => undefined,
       working: async () => [],
-      steadyMs: () => 0,
+      steadyMs: () => atMs,
     });
     const client = (uid: string) => ({ uid, username: uid, logged: { uid } }) as unknown as RemoteClient;
     writeOffs.lost('core-2', 'run-2', [client('ada')], ['core', 'core-3']);
     writeOffs.lost('core-3', 'run-3', [client('ben')], ['core']);
     writeOffs.lost('core', 'run-1', [client('cyd')], []);
     await settled();
+    atMs = 5_000;
+    await writeOffs.look();
     expect(went.toSorted()).toEqual(['ada', 'ben', 'cyd']);
   });
 });
