@@ -142,6 +142,7 @@ describe.skipIf(noHelm)(noHelm ? 'helm is not installed: policies not read' : 't
     for (const [url, port] of [
       ['tls://nats.messages.svc', 4222],
       ['tls://203.0.113.4:4443', 4443],
+      ['tls://203.0.113.4', 4222],
     ] as const) {
       expect(anywhere(egressOf('cluster', 'core', { 'nats.url': url }))).toEqual([port]);
       expect(egressOf('cluster', 'nats', { 'nats.url': url })).toEqual([]);
