@@ -4,6 +4,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { z } from 'zod';
+import { PERIOD_MS } from '../stream/repeater.ts';
 import { countedSchema } from './lockouts.ts';
 
 const revoked = z.object({
@@ -27,7 +28,7 @@ const changeSchema = z.discriminatedUnion('changed', [
     node: z.string(),
   }),
   /** How often emergencies are repeated. */
-  z.object({ changed: z.literal('period'), ms: z.number() }),
+  z.object({ changed: z.literal('period'), ms: z.int().min(PERIOD_MS.least).max(PERIOD_MS.most) }),
   /** A wrong password from that address. */
   z.object({ changed: z.literal('lockout'), address: z.string() }),
   /** What a node has counted of them, for one that may have missed some. */

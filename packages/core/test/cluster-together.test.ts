@@ -63,6 +63,17 @@ describe('a node of a cluster', () => {
     expect([a, b].map(({ stream }) => stream.repeater.periodMs)).toEqual([5_000, 5_000]);
   });
 
+  it('follows no period that an administrator could not set', async () => {
+    const {
+      nodes: [a, b],
+    } = await cluster();
+    for (const ms of [0, -1, 999, 1e12]) {
+      a.node.mesh.tell(Buffer.from(JSON.stringify({ changed: 'period', ms })));
+      await settled();
+      expect(b.stream.repeater.periodMs).toBe(10_000);
+    }
+  });
+
   it('says so when a node does not answer that may have an emergency', async () => {
     const { nodes } = await cluster();
     const [a, b] = nodes;
