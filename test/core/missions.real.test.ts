@@ -1,5 +1,6 @@
 // The missions of a core that answers as a test says, over TLS, and archives of them on a real disk.
 
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -171,6 +172,18 @@ describe('archives', () => {
       message: expect.stringContaining('download and delete some'),
     });
     expect(await small.list()).toHaveLength(1);
+  });
+
+  it('appear in no list when their volume is full before the lock is given back', async () => {
+    mkdirSync(directory);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'nr_inodes=4', 'holdfast-test', directory]);
+    try {
+      withMission();
+      expect(await failureOf(archives.keep(FIRST_GUID))).toMatchObject({ code: 'unavailable' });
+      expect([readdirSync(directory), await archives.list()]).toEqual([['.lock'], []]);
+    } finally {
+      execFileSync('umount', [directory]);
+    }
   });
 
   it('of several processes stay within one limit', async () => {

@@ -207,7 +207,8 @@ export class MissionArchiveFiles implements MissionArchives {
           await replaceFile(this.#file(archive.id, 'json'), JSON.stringify(archive));
         });
       } catch (error) {
-        for (const each of [newOf(file), file]) await rm(each, { force: true });
+        // Also when only the lock could not be given back, as on a full volume.
+        for (const each of [this.#file(archive.id, 'json'), newOf(file), file]) await rm(each, { force: true });
         throw error;
       }
     });
