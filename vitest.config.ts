@@ -94,7 +94,7 @@ export default defineConfig({
           expect: { poll: { timeout: 20_000 } },
           // They wait more than they work: four of them leave two cores idle at times. The ports of each file are its own
           // (freeOffset in test/e2e/embedded/embedded.ts).
-          maxWorkers: Math.min(6, availableParallelism() + 4),
+          maxWorkers: Math.min(5, availableParallelism() + 3),
           sequence: { groupOrder: 1 },
         },
       },
