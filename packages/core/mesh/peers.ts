@@ -82,6 +82,9 @@ interface Peer {
   run: string;
   revision: number;
   heardMs: number;
+  /** When this run of it has first told its clients, and when it has told something last. */
+  joinedMs: number;
+  messageMs: number;
   isSettled: boolean;
 }
 
@@ -249,7 +252,7 @@ export class Peers {
     if (message.kind === 'bye') {
       this.#runs.delete(node);
       this.#gone(node, 'stopped');
-      return this.#writeOffs.lost(node, run, [], this.#living());
+      return this.#writeOffs.lost({ node, run, clients: [], messageMs: steadyMs() }, this.#living);
     }
     if (message.kind === 'state') return this.#takeState(message);
     const peer = this.#peers.get(node);
@@ -258,7 +261,8 @@ export class Peers {
       this.#sayState(true, subjects.clientsOf(node));
       return;
     }
-    Object.assign(peer, { heardMs: steadyMs(), revision, isSettled: message.isSettled });
+    const atMs = steadyMs();
+    Object.assign(peer, { heardMs: atMs, messageMs: atMs, revision, isSettled: message.isSettled });
     if (message.kind === 'change') {
       for (const card of message.cards) clients.put(node, card);
       this.#remove(message.left);
@@ -277,14 +281,17 @@ export class Peers {
     this.#nodes.learn(absent.filter((each) => each.node !== this.#options.node));
     const before = this.#peers.get(node);
     if (before === undefined) log.info('mesh.node_joined', { node, clients: cards.length });
-    this.#peers.set(node, { run, revision, heardMs: steadyMs(), isSettled });
+    const atMs = steadyMs();
+    const joinedMs = before?.run === run ? before.joinedMs : atMs;
+    this.#peers.set(node, { run, revision, heardMs: atMs, joinedMs, messageMs: atMs, isSettled });
     const isReplaced = this.#runs.has(node) && this.#runs.get(node) !== run;
     this.#runs.set(node, run);
     const numbers = new Set(cards.map(({ number }) => number));
     const old = clients.of(node).filter(({ number }) => !numbers.has(number));
     for (const card of cards) clients.put(node, card);
     this.#remove(old.map(({ number }) => number));
-    if (before !== undefined && before.run !== run) this.#writeOffs.lost(node, before.run, old, this.#living());
+    if (before !== undefined && before.run !== run)
+      this.#writeOffs.lost({ node, run: before.run, clients: old, messageMs: before.messageMs }, this.#living);
     this.#writeOffs.back(node, run);
     if (wantsState) this.#sayState(false, subjects.clientsOf(node));
     joined(node, run, { wantsState, isReplaced });
@@ -301,17 +308,23 @@ export class Peers {
     this.#remove(this.#options.clients.of(node).map(({ number }) => number));
   }
 
-  #lost(node: string, { run }: Peer): void {
+  #lost(node: string, { run, messageMs }: Peer): void {
     const { clients, log } = this.#options;
     const own = clients.of(node);
     log.warn('mesh.node_lost', { node, clients: own.length });
     this.#gone(node, 'lost');
-    this.#writeOffs.lost(node, run, own, this.#living());
+    this.#writeOffs.lost({ node, run, clients: own, messageMs }, this.#living);
   }
 
-  /** Also of two nodes that fail together, each counts as gone. */
-  #living(): string[] {
+  /**
+   * Also of two nodes that fail together, each counts as gone. Who has joined since `knownMs` does
+   * not know whom the others had then.
+   */
+  readonly #living = (knownMs: number): string[] => {
     const atMs = this.#options.steadyMs();
-    return [...this.#peers].filter(([, { heardMs }]) => atMs - heardMs <= DEAF_MS).map(([node]) => node);
-  }
+    const living = [...this.#peers].filter(
+      ([, { heardMs, joinedMs }]) => atMs - heardMs <= DEAF_MS && joinedMs <= knownMs,
+    );
+    return living.map(([node]) => node);
+  };
 }

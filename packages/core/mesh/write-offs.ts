@@ -18,8 +18,13 @@ export interface WriteOffsOptions {
   steadyMs: () => number;
 }
 
-interface Lost extends NodeRun {
+export interface LostNode extends NodeRun {
   clients: readonly RemoteClient[];
+  /** When it was heard last. */
+  messageMs: number;
+}
+
+interface Lost extends LostNode {
   atMs: number;
   /** Since when it has not worked, as far as the database says so. */
   idleSinceMs?: number | undefined;
@@ -45,15 +50,19 @@ export class WriteOffs {
     this.#options = options;
   }
 
-  /** `living`: the other nodes that were heard just now. The first one of all writes. */
-  lost(node: string, run: string, clients: readonly RemoteClient[], living: readonly string[]): void {
+  /** `living`: the other nodes that know of it and were heard just now. The first one writes. */
+  lost(lost: LostNode, living: (knownMs: number) => readonly string[]): void {
+    const { node, clients } = lost;
     const atMs = this.#options.steadyMs();
     const inherited = this.#left.get(node) ?? [];
     this.#left.delete(node);
     if (clients.length + inherited.length === 0) return;
-    const all: Lost[] = [{ node, run, clients, atMs }];
-    for (const lost of inherited) all.push({ ...lost, isWrittenElsewhere: atMs - lost.atMs > WRITTEN_MS });
-    const [first] = living.filter((other) => other !== node && other < this.#options.node).toSorted();
+    const all: Lost[] = [{ ...lost, atMs }];
+    for (const each of inherited) all.push({ ...each, isWrittenElsewhere: atMs - each.atMs > WRITTEN_MS });
+    const knownMs = Math.min(...all.map(({ messageMs }) => messageMs));
+    const [first] = living(knownMs)
+      .filter((other) => other !== node && other < this.#options.node)
+      .toSorted();
     if (first === undefined) this.#waiting.push(...all);
     else this.#left.set(first, [...(this.#left.get(first) ?? []), ...all]);
     void this.look();

@@ -215,6 +215,31 @@ describe('a node that fails', () => {
     },
   );
 
+  it.each([[[0, 1, 2]], [[2, 1, 0]], [[1, 2, 0]]])(
+    'is written off by the one that was cut off when all others have started again, as %j',
+    async (order) => {
+      const world = cluster(4);
+      const {
+        people,
+        went,
+        nodes: [, b, , d],
+      } = world;
+      people.set('ada', ['Ops']);
+      await b.report('ada');
+      await beat(world);
+      d?.bus.turn(false);
+      for (const each of world.nodes) if (each !== d) await each.bus.close();
+      await beat(world, 3, d);
+      const started = [...order.map((index) => world.start(index)), ...(d === undefined ? [] : [d])];
+      const others = { ...world, nodes: started as unknown as typeof world.nodes };
+      await beat(others, 5);
+      d?.bus.turn(true);
+      await settled();
+      await beat(others, 10);
+      expect(went.map(({ uid }) => uid)).toEqual(['uid-ada']);
+    },
+  );
+
   it('is not written off when the database has restarted and another node was faster to use it', async () => {
     const world = cluster();
     const {

@@ -118,9 +118,10 @@ describe('clients of lost nodes', () => {
       steadyMs: () => atMs,
     });
     const client = (uid: string) => ({ uid, username: uid, logged: { uid } }) as unknown as RemoteClient;
-    writeOffs.lost('core-2', 'run-2', [client('ada')], ['core', 'core-3']);
-    writeOffs.lost('core-3', 'run-3', [client('ben')], ['core']);
-    writeOffs.lost('core', 'run-1', [client('cyd')], []);
+    const lost = (node: string, uid: string) => ({ node, run: `run of ${node}`, clients: [client(uid)], messageMs: 0 });
+    writeOffs.lost(lost('core-2', 'ada'), () => ['core', 'core-3']);
+    writeOffs.lost(lost('core-3', 'ben'), () => ['core']);
+    writeOffs.lost(lost('core', 'cyd'), () => []);
     await settled();
     atMs = 5_000;
     await writeOffs.look();
