@@ -45,7 +45,7 @@ export function corePlace(light: SharedLight, authenticator: LightAuthenticator)
 
 export async function letIn(core: CorePlace, device: Device, callsign: string): Promise<StreamDevice> {
   const stream = await streamDevice(core, device, callsign);
-  await stream.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
+  await stream.hears('which server this is', (event) => event.type() === 't-x-takp-v', 30_000);
   return stream;
 }
 
