@@ -19,9 +19,9 @@ async function portOf(listener: RequestListener): Promise<number> {
 }
 
 const NOW = new Date('2026-01-02T03:04:05.000Z');
-const heartbeat = (url: string, withinMs = 300) => httpHeartbeat(new Secret(url), fetch, () => NOW, withinMs);
-const failureOf = async (url: string): Promise<string> =>
-  heartbeat(url)
+const heartbeat = (url: string, withinMs = 10_000) => httpHeartbeat(new Secret(url), fetch, () => NOW, withinMs);
+const failureOf = async (url: string, withinMs?: number): Promise<string> =>
+  heartbeat(url, withinMs)
     .beat()
     .then(
       () => 'none',
@@ -59,14 +59,14 @@ describe('the heartbeat', () => {
     const looping = await portOf((_, response) => response.writeHead(302, { location: '/secret-1234' }).end());
     const closed = await portOf(() => undefined);
     await new Promise((done) => servers.pop()?.close(done));
-    for (const [url, reason] of [
-      [`http://127.0.0.1:${silent}/secret-1234`, 'no answer in time'],
+    for (const [url, reason, withinMs] of [
+      [`http://127.0.0.1:${silent}/secret-1234`, 'no answer in time', 300],
       [`http://127.0.0.1:${closed}/secret-1234`, 'ECONNREFUSED'],
       [`http://127.0.0.1:${looping}/secret-1234`, 'unreachable'],
       ['http://secret-1234.invalid/', /ENOTFOUND|EAI_AGAIN/],
       ['http://127.0.0.1:1/secret-1234', 'unreachable'],
     ] as const) {
-      const message = await failureOf(url);
+      const message = await failureOf(url, withinMs);
       expect(message).toMatch(reason);
       expect(message).not.toContain('secret-1234');
     }
