@@ -154,9 +154,9 @@ describe('the limits of the scanner', () => {
       '<a></a>',
     ]) {
       const bytes = fill(piece);
-      const began = performance.now();
+      const before = process.cpuUsage();
       expect(accepts(bytes)).toBe(true);
-      expect(performance.now() - began).toBeLessThan(2000);
+      expect(process.cpuUsage(before).user).toBeLessThan(2_000_000);
     }
     for (const piece of ['<a', '&', '<!--', '<![CDATA[', '<?x ', '</', '<a b="', ']]>'])
       expect(accepts(fill(piece))).toBe(false);
