@@ -34,7 +34,6 @@ import type { NodeRun, WorkingNodes } from './store/node-sessions.ts';
 import type { PresenceStore } from './store/presence.ts';
 import { SharedChanges } from './shared-changes.ts';
 
-/** Its node is `core`, `core-2`: unique in the cluster. */
 export interface ClusterOptions extends NodeRun {
   /** From 0. The first node alone runs retention and renews certificates. */
   index: number;

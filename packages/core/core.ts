@@ -250,6 +250,7 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
   const { dataDirectory, run, directory, log, now, steadyMs } = options;
   const { certificates, people, cluster, nodeId, runEvents, retention, retentionRuns } = parts;
   const { stream, archive, missions, largeEvents, injectors, repeater } = parts.stored;
+  const emergencies = emergenciesOf(repeater, now);
   return createAdminApi({
     ...people,
     enrollmentAttempts,
@@ -293,7 +294,7 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     video: videoConnections(run),
     injectorStore: injectorStore(run),
     injectors: cluster?.changes.injecting(injectors) ?? injectors,
-    emergencies: cluster?.emergencies(emergenciesOf(repeater, now)) ?? emergenciesOf(repeater, now),
+    emergencies: cluster?.emergencies(emergencies) ?? emergencies,
     repeater: cluster?.changes.repeating(repeater) ?? repeater,
     database: coreDatabaseFacts(run, runEvents),
     ownProcess: new OwnProcess(dataDirectory),

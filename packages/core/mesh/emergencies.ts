@@ -3,25 +3,17 @@
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { z } from 'zod';
-import type { Emergencies, ShownEmergency } from '../services/stream-services.ts';
+import { type Emergencies, emergencySchema, type ShownEmergency } from '../services/stream-services.ts';
 import type { Bus } from './bus.ts';
 import { subjects } from './subjects.ts';
 
-const shown = z.object({
-  uid: z.string(),
-  repeatType: z.string(),
-  cotType: z.string(),
-  dateTimeActivated: z.string(),
-  xml: z.string(),
-  callsign: z.string(),
-});
 /** `id`: of the question; `node`: which asks. */
 const questionSchema = z.object({ id: z.string(), node: z.string(), remove: z.string().optional() });
 /** One message for each emergency, then one that says so. */
 const answerSchema = z.object({
   id: z.string(),
   node: z.string(),
-  emergency: shown.optional(),
+  emergency: emergencySchema.optional(),
   end: z.object({ isRemoved: z.boolean() }).optional(),
 });
 

@@ -27,7 +27,6 @@ import { RemoteClients } from './remote-clients.ts';
 import { type Missed, Sender } from './sender.ts';
 import { subjects } from './subjects.ts';
 
-/** Its node is `core`, `core-2`: unique in the cluster. */
 export interface MeshOptions extends NodeRun {
   /** From 0: the numbers of clients tell the nodes apart. */
   index: number;

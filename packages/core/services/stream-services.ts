@@ -10,14 +10,15 @@ import { PERIOD_MS, type Repeater } from '../stream/repeater.ts';
 import { serverEventXml } from '../stream/wire/xml-write-event.ts';
 
 /** An emergency that is repeated, as the API shows it. */
-export interface ShownEmergency {
-  uid: string;
-  repeatType: string;
-  cotType: string;
-  dateTimeActivated: string;
-  xml: string;
-  callsign: string;
-}
+export const emergencySchema = z.object({
+  uid: z.string(),
+  repeatType: z.string(),
+  cotType: z.string(),
+  dateTimeActivated: z.string(),
+  xml: z.string(),
+  callsign: z.string(),
+});
+export type ShownEmergency = z.infer<typeof emergencySchema>;
 
 export interface Emergencies {
   list(): Promise<ShownEmergency[]>;

@@ -4,6 +4,7 @@ import type { RunSql } from './certificates.ts';
 
 /** A node, and which of its runs: another one after each start. */
 export interface NodeRun {
+  /** `core`, `core-2`: unique in the cluster. */
   node: string;
   run: string;
 }

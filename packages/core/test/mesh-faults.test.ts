@@ -4,6 +4,15 @@ import { beat, closeMeshes, cluster } from './mesh-world.ts';
 
 afterEach(closeMeshes);
 
+/** Ada is on the second node. */
+async function clusterWithAda(count?: number): Promise<ReturnType<typeof cluster>> {
+  const world = cluster(count);
+  world.people.set('ada', ['Ops']);
+  await world.nodes[1].report('ada');
+  await beat(world);
+  return world;
+}
+
 describe('a node that fails', () => {
   it('is written off after five seconds of silence, by one node', async () => {
     const world = cluster(3);
@@ -186,17 +195,13 @@ describe('a node that fails', () => {
   it.each(['ends', 'comes back', 'is followed by another run'])(
     'is not written off while it works with the database, until it %s',
     async (how) => {
-      const world = cluster(3);
+      const world = await clusterWithAda(3);
       const {
-        people,
         went,
         came,
         database,
         nodes: [a, b],
       } = world;
-      people.set('ada', ['Ops']);
-      await b.report('ada');
-      await beat(world);
       database.working = [b];
       b.bus.turn(false);
       await beat(world, 30, b);
@@ -218,15 +223,11 @@ describe('a node that fails', () => {
   it.each([[[0, 1, 2]], [[2, 1, 0]], [[1, 2, 0]]])(
     'is written off by the one that was cut off when all others have started again, as %j',
     async (order) => {
-      const world = cluster(4);
+      const world = await clusterWithAda(4);
       const {
-        people,
         went,
-        nodes: [, b, , d],
+        nodes: [, , , d],
       } = world;
-      people.set('ada', ['Ops']);
-      await b.report('ada');
-      await beat(world);
       d?.bus.turn(false);
       for (const each of world.nodes) if (each !== d) await each.bus.close();
       await beat(world, 3, d);
@@ -241,16 +242,12 @@ describe('a node that fails', () => {
   );
 
   it('is not written off when the database has restarted and another node was faster to use it', async () => {
-    const world = cluster();
+    const world = await clusterWithAda();
     const {
-      people,
       went,
       database,
       nodes: [, b],
     } = world;
-    people.set('ada', ['Ops']);
-    await b.report('ada');
-    await beat(world);
     b.bus.turn(false);
     for (const [working, seconds] of [
       [[b], 10],
@@ -272,16 +269,12 @@ describe('a node that fails', () => {
   });
 
   it.each(['stops', 'fails'])('is written off by the next node when the one that was to do it %s', async (how) => {
-    const world = cluster(3);
+    const world = await clusterWithAda(3);
     const {
-      people,
       went,
       database,
       nodes: [a, b, c],
     } = world;
-    people.set('ada', ['Ops']);
-    await b.report('ada');
-    await beat(world);
     database.working = [b];
     b.bus.turn(false);
     await beat(world, 30, b);
