@@ -21,10 +21,16 @@ export interface LdapServiceAccountOptions {
 interface Refusal {
   code: number;
   at: number;
+  /** Until it is tried again. */
+  pauseMs: number;
 }
 
-/** Repeated refusals would trigger the directory's lockout and block every sign-in through us. */
-const PAUSE_MS = 120_000;
+/**
+ * Repeated refusals would trigger the directory's lockout and block every sign-in through us. But
+ * at the first start of a stack the account gets its password a few seconds after we have asked.
+ */
+const FIRST_PAUSE_MS = 2_000;
+const MAX_PAUSE_MS = 120_000;
 const LOG_PAUSE_MS = 60_000;
 
 export class LdapServiceAccount {
@@ -48,7 +54,8 @@ export class LdapServiceAccount {
     }
     if (!isRefusal(code)) throw answerFailure(this.#options.called, code, 'the bind of its service account');
     this.#accepted.delete(base);
-    this.#refusals.set(base, { code, at: performance.now() });
+    const pauseMs = Math.min(MAX_PAUSE_MS, 2 * (this.#refusals.get(base)?.pauseMs ?? FIRST_PAUSE_MS / 2));
+    this.#refusals.set(base, { code, at: performance.now(), pauseMs });
     this.#tell(base, code);
   }
 
@@ -76,7 +83,7 @@ export class LdapServiceAccount {
 
   #refusedLately(base: DirectoryBase): Refusal | undefined {
     const refusal = this.#refusals.get(base);
-    return refusal !== undefined && performance.now() - refusal.at < PAUSE_MS ? refusal : undefined;
+    return refusal !== undefined && performance.now() - refusal.at < refusal.pauseMs ? refusal : undefined;
   }
 
   #tell(base: DirectoryBase, code: number): void {

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { CorePlace, Device } from '../embedded/core-client.ts';
 import { eventually, query } from '../embedded/embedded.ts';
-import { streamDevice } from '../embedded/stream-device.ts';
+import { letIn, streamDevice } from '../embedded/stream-device.ts';
 import type { SharedLight } from './acme.ts';
 import type { LightAuthenticator } from './light-authenticator.ts';
-import { corePlace, enrollThroughCaddy, letIn, newEnrollment, newUser } from './light-world.ts';
+import { corePlace, enrollThroughCaddy, newEnrollment, newUser } from './light-world.ts';
 import { administer } from './through-caddy.ts';
 
 /**

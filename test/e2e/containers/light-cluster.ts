@@ -5,10 +5,9 @@ import { join } from 'node:path';
 
 import type { CorePlace, Device } from '../embedded/core-client.ts';
 import { eventually } from '../embedded/embedded.ts';
-import { position, type StreamDevice } from '../embedded/stream-device.ts';
+import { letIn, position, type StreamDevice } from '../embedded/stream-device.ts';
 import { hostsOf } from './acme.ts';
 import type { ComposeStack } from './compose-stack.ts';
-import { letIn } from './light-world.ts';
 
 /** Beside the services of the light stack. */
 export const CLUSTER_SERVICES = ['core-2', 'core-3', 'nats', 'streaming', 'management-2'] as const;

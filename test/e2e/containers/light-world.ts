@@ -8,7 +8,7 @@ import { expect } from 'vitest';
 import { basic } from '../../http/fake-deps.ts';
 import { type CorePlace, type Device, keptCertificate, signingRequest } from '../embedded/core-client.ts';
 import { eventually, query } from '../embedded/embedded.ts';
-import { type StreamDevice, streamDevice } from '../embedded/stream-device.ts';
+import { letIn } from '../embedded/stream-device.ts';
 import type { LightAuthenticator } from './light-authenticator.ts';
 import type { SharedLight } from './shared-light.ts';
 import { administer, throughCaddy } from './through-caddy.ts';
@@ -41,12 +41,6 @@ export function corePlace(light: SharedLight, authenticator: LightAuthenticator)
     serverName: light.env['SERVER_ADDRESS'] ?? '',
     directory: join(authenticator.stack.data, 'core'),
   };
-}
-
-export async function letIn(core: CorePlace, device: Device, callsign: string): Promise<StreamDevice> {
-  const stream = await streamDevice(core, device, callsign);
-  await stream.hears('which server this is', (event) => event.type() === 't-x-takp-v', 30_000);
-  return stream;
 }
 
 /** With the token of an enrollment, at 8446 as the world sees it. */

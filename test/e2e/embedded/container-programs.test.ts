@@ -20,7 +20,7 @@ import {
 import { type CorePlace, enroll } from './core-client.ts';
 import { eventually, query } from './embedded.ts';
 import { expectFlowsRights } from './flows-role.ts';
-import { streamDevice } from './stream-device.ts';
+import { letIn } from './stream-device.ts';
 
 const UP_WITHIN_MS = 60_000;
 type Name = keyof ContainerPrograms['environments'];
@@ -121,8 +121,7 @@ describe.skipIf(!canMount)('the programs of our image', () => {
     const token = new URL(url).searchParams.get('token') ?? '';
     const work = mkdtempSync(join(stack.root, 'work-'));
     const device = await enroll(corePlace(), work, 'ada', token);
-    const ada = await streamDevice(corePlace(), device, 'ada');
-    await ada.hears('which server this is', (event) => event.type() === 't-x-takp-v', 30_000);
+    const ada = await letIn(corePlace(), device, 'ada');
     ada.report();
     const isStored = async (): Promise<boolean> =>
       (await query(coreUrl(), "SELECT FROM cot_router WHERE uid = 'ANDROID-ada'")).length > 0;

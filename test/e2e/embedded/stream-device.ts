@@ -88,6 +88,28 @@ export async function streamDevice(
   };
 }
 
+const RECONNECT_AFTER_MS = 200;
+const GREETED_WITHIN_MS = 10_000;
+
+/** Connects again, as devices do, until the core greets. */
+export async function letIn(
+  core: CorePlace,
+  device: Omit<Device, 'hash'>,
+  callsign: string,
+  withinMs = 30_000,
+): Promise<StreamDevice> {
+  const until = Date.now() + withinMs;
+  for (;;) {
+    const stream = await streamDevice(core, device, callsign);
+    const isGreeted = (): boolean => stream.heard.some((event) => event.type() === 't-x-takp-v');
+    const isAnswered = (): boolean => isGreeted() || !stream.isOpen;
+    await eventually(`the core answers ${callsign}`, isAnswered, GREETED_WITHIN_MS);
+    if (isGreeted()) return stream;
+    if (Date.now() > until) throw new Error(`the core let ${callsign} in at no time within ${withinMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, RECONNECT_AFTER_MS));
+  }
+}
+
 /** With TLS 1.3 a refusal comes after the handshake, so this says nothing of being let in. */
 async function connected(socket: TLSSocket): Promise<void> {
   await new Promise<void>((resolve) => {

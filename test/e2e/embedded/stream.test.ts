@@ -27,7 +27,7 @@ import {
 import { eventually, newStack, query, secretsOf, type TestStack } from './embedded.ts';
 import { commandsOf } from './page-commands.ts';
 import { RUN, stands } from './running-stack.ts';
-import { position, type StreamDevice, streamDevice } from './stream-device.ts';
+import { letIn, position, type StreamDevice, streamDevice } from './stream-device.ts';
 
 const MARKER = `marker-1${RUN}`;
 let stack: TestStack;
@@ -267,16 +267,15 @@ it.skipIf(stands)(
       await delay(5);
     }
     await eventually('the connection has ended', () => !device.isOpen, 5_000);
-    let again: StreamDevice | undefined;
-    await eventually('the core is back', async () => (again = await letIn(gus)) !== undefined, 15_000);
+    const again = await letIn(core, gus, 'AGAIN', 15_000);
     const [from, until] = [sent, (sent += 5)];
-    for (let n = from; n < until; n++) again?.send(position(`gus-${n}`, 'GUS', 47));
+    for (let n = from; n < until; n++) again.send(position(`gus-${n}`, 'GUS', 47));
     const numbered = (first: number, end: number): string =>
       `uid LIKE 'gus-%' AND substr(uid, 5)::int >= ${first} AND substr(uid, 5)::int < ${end}`;
     await eventually('what came after is stored', async () => (await stored(numbered(from, until))) === 5, 10_000);
     expect(await stored(numbered(0, taken))).toBe(taken);
     expect(await distinct()).toBe(await stored(rows));
-    again?.leave();
+    again.leave();
   },
   60_000,
 );
@@ -287,13 +286,4 @@ async function distinct(): Promise<number | undefined> {
     "SELECT count(DISTINCT uid)::int AS n FROM cot_router WHERE uid LIKE 'gus-%'",
   );
   return row?.n;
-}
-
-async function letIn(who: Device): Promise<StreamDevice | undefined> {
-  const device = await streamDevice(core, who, 'AGAIN');
-  const isVersion = (event: CoT): boolean => event.type() === 't-x-takp-v';
-  const answer = await device.hears('the core', isVersion, 500).catch(() => undefined);
-  if (answer !== undefined) return device;
-  device.leave();
-  return undefined;
 }
