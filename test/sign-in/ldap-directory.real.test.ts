@@ -5,8 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Secret } from '@holdfast/kit/secret';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { LdapDirectoryOptions } from '../../shared/sign-in/ldap/directory.ts';
 import { issue } from '../support/certificates.ts';
 import { BIND, done, entry, type LdapMood, SEARCH } from './fake-ldap-server.ts';
@@ -18,7 +17,6 @@ const ALICE_DN = `cn=alice,ou=users,${CORE}`;
 const ended: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
-  vi.useRealTimers();
   for (const end of ended.splice(0)) await end();
 });
 
@@ -195,57 +193,6 @@ describe('the connections', () => {
     for (const { kind, dn, identity } of server.requests)
       if (kind === 'search') expect([dn, SERVICE_DN]).toContain(identity);
     expect(server.connections).toBeLessThanOrEqual(3);
-  });
-
-  it('do without the service account when it is refused, say so once, and do not try again at once', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
-    const password = new Secret('an-old-secret');
-    const { server, directory, logged, binds } = await start({
-      serviceAccount: { username: 'adm_ldapservice', password },
-    });
-    await Promise.all([1, 2, 3].map(() => directory.signIn('core', 'alice', 'wrong')));
-    expect(await directory.signIn('core', 'alice', PASSWORD)).toMatchObject({ username: 'alice' });
-    for (const socket of server.open) socket.destroy();
-    expect(await directory.signIn('core', 'alice', PASSWORD)).toMatchObject({ username: 'alice' });
-    expect(logged).toEqual([
-      {
-        event: 'directory.service_account_refused',
-        fields: { base: 'core', account: 'adm_ldapservice', result: 49 },
-      },
-    ]);
-    expect(binds().filter((dn) => dn === SERVICE_DN)).toHaveLength(1);
-    for (const call of [directory.find('alice'), directory.probe('core', 'stack_admin')])
-      await expect(call).rejects.toMatchObject({
-        code: 'upstream',
-        message: expect.stringContaining('refuses the service account adm_ldapservice on the core base'),
-      });
-  });
-
-  it('ask for the service account again ever more seldom, and as before once it was accepted', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
-    const password = new Secret('the-secret-to-come');
-    const { server, directory, binds } = await start({
-      serviceAccount: { username: 'adm_ldapservice', password },
-    });
-    const asked = (): number => binds().filter((dn) => dn === SERVICE_DN).length;
-    const refusedAt: number[] = [];
-    for (let second = 0; second <= 300; second++) {
-      const before = asked();
-      await directory.find('alice').catch(() => undefined);
-      if (asked() > before) refusedAt.push(second);
-      vi.advanceTimersByTime(1_000);
-    }
-    expect(refusedAt).toEqual([0, 2, 6, 14, 30, 62, 126, 246]);
-    server.passwords.set(SERVICE_DN.toLowerCase(), 'the-secret-to-come');
-    vi.advanceTimersByTime(120_000);
-    expect(await directory.find('alice')).toMatchObject({ username: 'alice' });
-    server.passwords.delete(SERVICE_DN.toLowerCase());
-    for (const socket of server.open) socket.destroy();
-    await expect(directory.find('alice')).rejects.toMatchObject({ code: 'upstream' });
-    vi.advanceTimersByTime(2_000);
-    const before = asked();
-    await expect(directory.find('alice')).rejects.toMatchObject({ code: 'upstream' });
-    expect(asked()).toBe(before + 1);
   });
 
   it('are asked once more when the directory has closed them meanwhile, and only then', async () => {

@@ -26,11 +26,12 @@ interface Refusal {
 }
 
 /**
- * Repeated refusals would trigger the directory's lockout and block every sign-in through us. But
- * at the first start of a stack the account gets its password a few seconds after we have asked.
+ * Repeated refusals would trigger the directory's lockout and block every sign-in through us: ten
+ * within five minutes do, and these are nine. But at the first start of a stack the account gets
+ * its password a few seconds after we have asked.
  */
 const FIRST_PAUSE_MS = 2_000;
-const MAX_PAUSE_MS = 120_000;
+const MAX_PAUSE_MS = 60_000;
 const LOG_PAUSE_MS = 60_000;
 
 export class LdapServiceAccount {
