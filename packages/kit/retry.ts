@@ -6,7 +6,8 @@ import type { Log } from './log.ts';
 import { DAY_MS, MINUTE_MS } from './time.ts';
 
 const FIRST_PAUSE_MS = 500;
-const MAX_PAUSE_MS = 15_000;
+/** Whoever waits for it is kept waiting no longer after the cause is gone. */
+const MAX_PAUSE_MS = 4_000;
 
 export interface RetryOptions {
   /** Ends the tries; what runs is left to end. */
@@ -17,12 +18,18 @@ export interface RetryOptions {
   tried?: ((worked: boolean) => void) | undefined;
   /** True for a failure that no later try can mend: it is thrown. */
   isFinal?: (error: unknown) => boolean;
+  /** Ends early when the signal is aborted. */
+  pause?: (ms: number, stopped: AbortSignal) => Promise<void>;
+}
+
+async function wait(ms: number, stopped: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal: stopped }).catch(() => undefined);
 }
 
 /** The outcome of `action`; undefined when it was stopped before it worked. */
 export async function retry<T>(
   action: () => Promise<T>,
-  { stopped, failed, tried, isFinal = () => false }: RetryOptions,
+  { stopped, failed, tried, isFinal = () => false, pause = wait }: RetryOptions,
 ): Promise<T | undefined> {
   for (let pauseMs = FIRST_PAUSE_MS; !stopped.aborted; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
     try {
@@ -34,7 +41,7 @@ export async function retry<T>(
       if (isFinal(error)) throw error;
       failed(error, pauseMs);
       tried?.(false);
-      await delay(pauseMs, undefined, { signal: stopped }).catch(() => undefined);
+      await pause(pauseMs, stopped);
     }
   }
   return undefined;

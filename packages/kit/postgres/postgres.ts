@@ -1,6 +1,9 @@
 // Connections to PostgreSQL.
 
 import postgres from 'postgres';
+import { codeOf, messageOf } from '../app-error.ts';
+import type { Log } from '../log.ts';
+import { retry } from '../retry.ts';
 import type { Secret } from '../secret.ts';
 import { withTimeout } from '../timeout.ts';
 
@@ -76,6 +79,39 @@ export async function withDatabase<T>(
   } finally {
     await sql.end({ timeout: 0.2 });
   }
+}
+
+/**
+ * A failure that passes by itself: nothing answers, the server starts or stops, or it has no
+ * connection free. Codes of PostgreSQL have five characters and begin with one of these.
+ */
+export function isPassing(error: unknown): boolean {
+  const code = codeOf(error);
+  if (code === undefined) return false;
+  return !/^[0-9FHPX][0-9A-Z]{4}$/.test(code) || /^(57P|08|53300)/.test(code);
+}
+
+/**
+ * As withDatabase, and waits until the server answers: the parts of a stack come up in any order,
+ * and a program that ends instead is started again after ever longer pauses (Kubernetes: up to five
+ * minutes). Any other failure is thrown.
+ */
+export async function withAwaitedDatabase<T>(
+  log: Log,
+  ...[url, name, limitMs, use]: Parameters<typeof withDatabase<T>>
+): Promise<T> {
+  let wasMissed = false;
+  const done = await retry(async () => ({ value: await withDatabase(url, name, limitMs, use) }), {
+    stopped: new AbortController().signal,
+    isFinal: (error) => !isPassing(error),
+    failed(error, retryInMs) {
+      wasMissed = true;
+      log.warn('database.awaited', { error: messageOf(error), retry_in_ms: retryInMs });
+    },
+  });
+  if (done === undefined) throw new Error('the wait for the database was stopped');
+  if (wasMissed) log.info('database.answers');
+  return done.value;
 }
 
 export type AnySql = Sql | TransactionSql;

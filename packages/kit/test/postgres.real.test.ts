@@ -1,13 +1,17 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { type AddressInfo, connect as connectSocket, createServer } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { repairPostgres } from '@holdfast/setup/repair-postgres';
+import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { eventually } from '../../../test/e2e/embedded/embedded.ts';
 import { emptyDatabase } from '../../../test/e2e/embedded/empty-database.ts';
+import type { Log } from '../log.ts';
 import { freshConnections, keptDatabase } from '../postgres/kept-database.ts';
 import { migrate } from '../postgres/migrate.ts';
-import { connect, withDatabase } from '../postgres/postgres.ts';
+import { connect, withAwaitedDatabase, withDatabase } from '../postgres/postgres.ts';
 import { Secret } from '../secret.ts';
 
 const database = emptyDatabase();
@@ -111,5 +115,38 @@ describe('the PostgreSQL client', () => {
     expect(() => repairPostgres(source.replace('socket.write(chunk, fn)', 'socket.write(chunk)'))).toThrow(
       /postgres has changed/,
     );
+  });
+});
+
+describe('a database that is waited for', () => {
+  const one = (url: string, log: Log): Promise<object> =>
+    withAwaitedDatabase(log, new Secret(url), 'awaited', 5_000, async (sql) => sql`SELECT 1 AS one`);
+
+  it('may begin to listen later, and is then used', async () => {
+    const real = new URL(database.url());
+    const door = createServer((socket) => {
+      const through = connectSocket(Number(real.port), real.hostname);
+      socket.pipe(through).pipe(socket);
+      socket.on('error', () => through.destroy());
+      through.on('error', () => socket.destroy());
+    });
+    await once(door.listen(0, '127.0.0.1'), 'listening');
+    const { port } = door.address() as AddressInfo;
+    door.close();
+    await once(door, 'close');
+    const log = memoryLog();
+    const answer = one(Object.assign(new URL(real), { hostname: '127.0.0.1', port: String(port) }).href, log);
+    await eventually('it was missed', async () => log.events.length > 0, 10_000);
+    await once(door.listen(port, '127.0.0.1'), 'listening');
+    expect(await answer).toEqual([{ one: 1 }]);
+    expect([log.events[0]?.event, log.events.at(-1)?.event]).toEqual(['database.awaited', 'database.answers']);
+    door.close();
+  });
+
+  it('that answers and refuses is not waited for', async () => {
+    const log = memoryLog();
+    const url = Object.assign(new URL(database.url()), { pathname: '/nowhere' }).href;
+    await expect(one(url, log)).rejects.toMatchObject({ code: '3D000' });
+    expect(log.events).toEqual([]);
   });
 });

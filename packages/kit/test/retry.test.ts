@@ -20,6 +20,20 @@ describe('trying until it works', () => {
     expect([outcome, messages]).toEqual(['done', [['try 1', 500], false, true]]);
   });
 
+  it('pauses longer and longer, and never for more than some seconds', async () => {
+    const stopping = new AbortController();
+    const pauses: number[] = [];
+    await retry(() => Promise.reject(new Error('never')), {
+      stopped: stopping.signal,
+      failed: () => undefined,
+      async pause(ms) {
+        pauses.push(ms);
+        if (pauses.length === 6) stopping.abort();
+      },
+    });
+    expect(pauses).toEqual([500, 1_000, 2_000, 4_000, 4_000, 4_000]);
+  });
+
   it('ends when it is stopped, in a pause too', async () => {
     const stopping = new AbortController();
     const outcome = retry(() => Promise.reject(new Error('never')), {

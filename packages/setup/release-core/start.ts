@@ -12,7 +12,8 @@ import type { Log } from '@holdfast/kit/log';
 /** In the root of the volume, to outlive the container. */
 const FAILED_STARTS = '.holdfast-failed-starts';
 const FIRST_PAUSE_MS = 5_000;
-const MAX_PAUSE_MS = 300_000;
+/** A start itself takes about as long. */
+const MAX_PAUSE_MS = 60_000;
 const PHASES: readonly CorePhase[] = ['config', 'messaging', 'streaming', 'api'];
 const LATECOMERS_MS = 180_000;
 const CONTEXT_FAILED = /\bApplication run failed\b/;
@@ -73,7 +74,7 @@ export class StartWatch {
   }
 }
 
-/** The pause before this start: none after a good start, then 5 s, 10 s, 20 s, up to 5 minutes. */
+/** The pause before this start: none after a good start, then 5 s, 10 s, 20 s, up to a minute. */
 export function pauseBeforeStart(home: string): { failed: number; pauseMs: number } {
   const failed = failedStarts(home);
   return { failed, pauseMs: failed === 0 ? 0 : Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failed - 1)) };

@@ -162,10 +162,10 @@ describe('a start that hangs', () => {
     expect(alive()).toEqual([]);
     expect(pauseBeforeStart(made.home)).toEqual({ failed: 1, pauseMs: 5_000 });
     for (let failed = 1; failed < 9; failed++) noteFailedStart(made.home);
-    expect(pauseBeforeStart(made.home)).toEqual({ failed: 9, pauseMs: 300_000 });
+    expect(pauseBeforeStart(made.home)).toEqual({ failed: 9, pauseMs: 60_000 });
     running = undefined;
     const code = start({}, made);
-    expect(events('core.pause')).toEqual([{ seconds: 300, failed_starts: 9 }]);
+    expect(events('core.pause')).toEqual([{ seconds: 60, failed_starts: 9 }]);
     core.stop();
     expect(await code).toBe(0);
     expect(events('core.phase')).toEqual([]);

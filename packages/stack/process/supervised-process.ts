@@ -46,7 +46,8 @@ export interface SupervisedProcess {
 }
 
 const FIRST_PAUSE_MS = 500;
-const MAX_PAUSE_MS = 30_000;
+/** What a process died of may be over at any time: a full disk, a database that restarts. */
+const MAX_PAUSE_MS = 8_000;
 const STEADY_AFTER_MS = 60_000;
 const ASK_EVERY_MS = 25;
 
@@ -84,14 +85,14 @@ export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedP
   const wake = new AbortController();
 
   async function launch(): Promise<void> {
-    const startedAt = Date.now();
+    const startedMs = performance.now();
     spawning = spawnChild();
     const launched = await spawning;
     const pid = launched.pid ?? 0;
     const ended = endOf(launched).then((how) => {
       child = undefined;
       events.ended(spec.role, pid);
-      if (Date.now() - startedAt > STEADY_AFTER_MS) pauseMs = FIRST_PAUSE_MS;
+      if (performance.now() - startedMs > STEADY_AFTER_MS) pauseMs = FIRST_PAUSE_MS;
       return how;
     });
     const silent = setTimeout(() => launched.kill('SIGKILL'), spec.answersWithinMs);
