@@ -18,7 +18,7 @@ import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { type JsonLog, jsonLog } from '@holdfast/kit/log';
 import { migrate } from '@holdfast/kit/migrate';
-import { forgetPostgresVariables, withDatabase } from '@holdfast/kit/postgres';
+import { forgetPostgresVariables, withAwaitedDatabase, withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { behindProxies, trustedProxies } from '../../shared/runtime/client-address.ts';
@@ -50,7 +50,7 @@ export function runCore(environment: NodeJS.ProcessEnv): void {
 async function serve(environment: NodeJS.ProcessEnv, handover: CoreHandover, log: JsonLog): Promise<void> {
   forgetPostgresVariables(environment);
   const url = new Secret(handover.databaseUrl);
-  if ((handover.cluster?.index ?? 0) === 0) await migrated(url);
+  if ((handover.cluster?.index ?? 0) === 0) await migrated(url, log);
   else await firstNode(handover, (use) => withDatabase(url, 'core-start', MIGRATED_WITHIN_MS, use), log);
   const cluster = await clusterOf(handover, log);
   const core = await createCore(coreOptions(handover, cluster, url, log));
@@ -110,9 +110,10 @@ function coreOptions(
   };
 }
 
-async function migrated(url: Secret): Promise<void> {
+/** Rejects with what waiting does not help with. */
+async function migrated(url: Secret, log: JsonLog): Promise<void> {
   try {
-    await withDatabase(url, 'core-start', MIGRATED_WITHIN_MS, async (sql) => {
+    await withAwaitedDatabase(log, url, 'core-start', MIGRATED_WITHIN_MS, async (sql) => {
       await migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED);
       await sql.unsafe(FLOWS_GRANTS);
     });

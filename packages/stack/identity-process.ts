@@ -13,7 +13,7 @@ import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { type JsonLog, jsonLog } from '@holdfast/kit/log';
 import { migrate } from '@holdfast/kit/migrate';
-import { forgetPostgresVariables, withDatabase } from '@holdfast/kit/postgres';
+import { forgetPostgresVariables, withAwaitedDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { MINUTE_MS } from '@holdfast/kit/time';
@@ -36,7 +36,7 @@ async function serve(environment: NodeJS.ProcessEnv, log: JsonLog): Promise<void
   const handover = takeIdentityHandover(environment);
   const [url, secretKey] = [new Secret(handover.databaseUrl), new Secret(handover.secretKey)];
   const now = (): Date => new Date();
-  await withDatabase(url, 'identity-start', MIGRATED_WITHIN_MS, (sql) => migrate(sql, IDENTITY_MIGRATIONS));
+  await withAwaitedDatabase(log, url, 'identity-start', MIGRATED_WITHIN_MS, (sql) => migrate(sql, IDENTITY_MIGRATIONS));
   const run = keptDatabase(url, {
     name: 'identity',
     called: 'the database of the identity provider',
