@@ -58,6 +58,8 @@ export const AS_SUPERUSER =
   'The owner of the core database may run ALTER DATABASE, ALTER TABLE and VACUUM. ALTER SYSTEM, pg_reload_conf, CHECKPOINT, GRANT and slots need a superuser. In the embedded stack no superuser can sign in: see "As a superuser" in docs/health.md.';
 
 const WITHIN_MS = 10_000;
+/** What failed is measured again after this, however long the interval: most failures pass. */
+export const AFTER_FAILURE_SECONDS = 60;
 /** The proxy is started after this process, and then gets its public certificates. */
 const STARTING_MS = 180_000;
 
@@ -88,6 +90,7 @@ export function healthModule<D extends object>(definition: ModuleDefinition<D>):
     } catch (error) {
       verdict = evaluateFailure(messageOf(error), own, before);
     }
+    if (verdict.failuresInRow > 0) again = Math.min(again ?? Infinity, AFTER_FAILURE_SECONDS);
     const measurement = { module: name, ...verdict, updated_at: monitored.now().toISOString(), data: { ...data } };
     return {
       ...measurement,

@@ -132,6 +132,8 @@ describe('the module backup', () => {
       'warning',
       'The backup service at backup:8090 refused the connection.',
     ]);
+    expect((await measure('backup', (of) => (of.backups.error = gone))).againSeconds).toBe(60);
+    expect((await measure('backup')).againSeconds).toBeUndefined();
     const started = await judged((of) => {
       of.backups.error = gone;
       of.runsForMs = 1000;

@@ -38,6 +38,10 @@ describe('probe', () => {
     const of = world();
     of.certificateStore.made = async () => [];
     expect(await inRow('probe', of)).toEqual(['critical', 'critical', 'critical']);
+    expect([(await measure('probe', of)).againSeconds, (await measure('probe', world())).againSeconds]).toEqual([
+      60,
+      undefined,
+    ]);
     expect((await measure('probe', of)).message).toBe(
       `certificate: ${PROBE_ACCOUNT} has no certificate yet. Remedy: ${REMEDY}.`,
     );

@@ -37,6 +37,14 @@ describe('every health module', () => {
     },
   );
 
+  it.each(['time', 'database'])('%s is measured again within a minute of a failure', async (name) => {
+    const failing = await measure(name, (of) => {
+      of.databaseError = 'the database does not answer';
+    });
+    expect([failing.status, failing.againSeconds]).toEqual(['critical', 60]);
+    expect((await measure(name)).againSeconds).toBeUndefined();
+  });
+
   it('that hangs is critical after its time, and does not hang its caller', async () => {
     const hanging = healthModule({
       name: 'disk',

@@ -72,6 +72,11 @@ describe('updates', () => {
       "Couldn't check for updates: no network (no network).",
     ]));
 
+  it('without network are looked for again soon, not a quarter of a day later', async () => {
+    expect((await measure('updates', (of) => (of.releases = undefined))).againSeconds).toBe(600);
+    expect((await measure('updates')).againSeconds).toBeUndefined();
+  });
+
   it('are those of every part of the stack in containers, at the versions that compose.yaml pins', async () => {
     const facts = {
       repository: 'example/holdfast',

@@ -9,7 +9,7 @@ import type { Backup, BackupState } from '../../backups/port.ts';
 import { allowedMs, formatLevel, isProven, lastProven } from '../../backups/rules.ts';
 import type { ModuleThresholds } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
-import { hasJustStarted, healthModule } from '../module.ts';
+import { AFTER_FAILURE_SECONDS, hasJustStarted, healthModule } from '../module.ts';
 
 const OFF = {
   wanted: false,
@@ -129,6 +129,8 @@ export const backup = healthModule<BackupData>({
     const limit = reason === null ? '' : ` It goes no further here: ${reason}`;
     return `The last backup is ${formatAge(seconds ?? 0)} old, ${formatBytes(bytes ?? 0)}, and proven to the level "${level}". ${count} kept.${limit}`;
   },
+
+  againSeconds: ({ error }) => (error === null ? undefined : AFTER_FAILURE_SECONDS),
 
   trend: { name: 'last backup', unit: 'bytes', figureOf: ({ last_bytes: bytes }) => bytes },
 });

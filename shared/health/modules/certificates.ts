@@ -6,7 +6,7 @@ import { HOUR_MS } from '@holdfast/kit/time';
 import type { CertificateFile, CertificateKind, RevocationListFile } from '../../core/port.ts';
 import type { ModuleThresholds, Status } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
-import { healthModule } from '../module.ts';
+import { AFTER_FAILURE_SECONDS, healthModule } from '../module.ts';
 import {
   certificateEnds,
   daysUntil,
@@ -121,6 +121,9 @@ export const certificates = healthModule<CertificatesData>({
 
   well: ({ certificates: seen, issued_count, least_days_left, revocation_list }) =>
     `${counted(seen.length + (issued_count ?? 0), 'certificate')}. The first expires in ${counted(least_days_left ?? 0, 'day')}. The revocation list is valid for ${counted(Math.floor((revocation_list?.hours_left ?? 0) / 24), 'more day')}.`,
+
+  againSeconds: ({ issued_problem, revocations_problem }) =>
+    issued_problem === null && revocations_problem === null ? undefined : AFTER_FAILURE_SECONDS,
 
   trend: {
     name: 'until the first expires',

@@ -5,7 +5,7 @@ import { rounded } from '@holdfast/kit/format';
 import { type NodeProbe, runNodeProbe } from '../../devices/connections/node-probe.ts';
 import { type ProbeStage, runProbe, type StageResult } from '../../devices/connections/probe.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
-import { healthModule } from '../module.ts';
+import { AFTER_FAILURE_SECONDS, healthModule } from '../module.ts';
 
 interface ProbeData {
   stages: StageResult[];
@@ -55,6 +55,9 @@ export const probe = healthModule<ProbeData>({
 
   well: ({ latency_seconds: latency, nodes }) =>
     `A test event arrived after ${latency ?? 0} s and was stored.${nodes === undefined ? '' : ` Each of ${nodes.length} nodes reached the next.`}`,
+
+  // Facts do not count as failures, and pass as well.
+  againSeconds: ({ failed_stage }) => (failed_stage === null ? undefined : AFTER_FAILURE_SECONDS),
 
   trend: {
     name: 'end to end',

@@ -3,7 +3,7 @@
 import { counted } from '@holdfast/kit/format';
 import type { TlsEndpoint, TlsState } from '../../host/port.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
-import { hasJustStarted, healthModule } from '../module.ts';
+import { AFTER_FAILURE_SECONDS, hasJustStarted, healthModule } from '../module.ts';
 import type { WantedContainer } from '../monitored.ts';
 import { certificateEnds, daysUntil } from './issued-certificates.ts';
 
@@ -14,9 +14,6 @@ interface EndpointState extends TlsState {
   /** True while the reverse proxy that serves it has just started and is not ready. */
   starting: boolean;
 }
-
-/** An unusable endpoint is checked this often, so that a fix shows soon. */
-const AGAIN_SECONDS = 60;
 
 const isUsable = ({ reachable, trusted }: TlsState): boolean => reachable && trusted;
 
@@ -53,7 +50,7 @@ export const tls = healthModule<{ least_days_left: number | null; endpoints: End
     });
   },
 
-  againSeconds: ({ endpoints }) => (endpoints.every(isUsable) ? undefined : AGAIN_SECONDS),
+  againSeconds: ({ endpoints }) => (endpoints.every(isUsable) ? undefined : AFTER_FAILURE_SECONDS),
 
   well: ({ endpoints, least_days_left }) =>
     endpoints.length === 0

@@ -7,7 +7,7 @@ import { compareVersions } from '@holdfast/kit/release';
 import { DAY_MS } from '@holdfast/kit/time';
 import type { Release, ReleaseFeed, UpgradeRecord } from '../../host/port.ts';
 import type { Finding } from '../evaluate.ts';
-import { healthModule } from '../module.ts';
+import { AFTER_FAILURE_SECONDS, healthModule } from '../module.ts';
 import type { Monitored, Part } from '../monitored.ts';
 
 interface PartState {
@@ -33,7 +33,8 @@ interface UpdatesData {
   upgrade: UpgradeRecord | null;
 }
 
-const AGAIN_SECONDS = 60;
+/** A machine may have its network only some minutes after this process has started. */
+const WITHOUT_NETWORK_SECONDS = 600;
 
 export const updates = healthModule<UpdatesData>({
   name: 'updates',
@@ -61,7 +62,10 @@ export const updates = healthModule<UpdatesData>({
   },
 
   // A failure that somebody has cleared disappears soon.
-  againSeconds: ({ upgrade }) => (failedUpgrade(upgrade).length > 0 ? AGAIN_SECONDS : undefined),
+  againSeconds({ upgrade, lookup }) {
+    if (failedUpgrade(upgrade).length > 0) return AFTER_FAILURE_SECONDS;
+    return lookup === 'no network' ? WITHOUT_NETWORK_SECONDS : undefined;
+  },
 
   well: ({ lookup, reason, parts }) => {
     if (lookup === 'off') return 'Checking for updates is switched off (UPDATES_URL=off).';
