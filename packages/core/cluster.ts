@@ -19,6 +19,7 @@ import { settle } from './mesh/settle.ts';
 import { subjects } from './mesh/subjects.ts';
 import { ClusterEmergencies } from './mesh/emergencies.ts';
 import { announcing } from './mesh/nodes.ts';
+import type { RefusedConnection } from './enrollment/events.ts';
 import type { CoreFetch, Retention, Revocations } from './model/parts.ts';
 import type { PresenceLog, StreamArrival, StreamDevice } from './model/stream.ts';
 import { CoreFault } from './http/answers.ts';
@@ -69,6 +70,7 @@ export interface ClusterStream {
 
 const MAX_EVENT_BYTES = 8 * 1024 * 1024;
 const PEERS_WITHIN_MS = 2_000;
+const CUT_OFF = 'This node is cut off from the others and from the database';
 
 export class ClusterNode {
   readonly mesh: Mesh;
@@ -192,13 +194,19 @@ export class ClusterNode {
   }
 
   /** Nobody gets in on what an old state says: who was let in by it is ended by the new one. */
-  admitting(accepted: (arrival: StreamArrival) => void): (arrival: StreamArrival) => void {
+  admitting(
+    accepted: (arrival: StreamArrival) => void,
+    refused: (who: RefusedConnection) => void,
+  ): (arrival: StreamArrival) => void {
     return (arrival) => {
       if (this.#freshness.isFresh) accepted(arrival);
       else
         void this.#freshness.admit().then((isAdmitted) => {
-          if (isAdmitted && !arrival.socket.destroyed) accepted(arrival);
-          else arrival.socket.destroy();
+          if (isAdmitted && !arrival.socket.destroyed) return accepted(arrival);
+          arrival.socket.destroy();
+          const { known, clientAddress: address } = arrival;
+          if (!isAdmitted && known !== undefined)
+            refused({ username: known.certificate.commonName, address, reason: CUT_OFF });
         });
     };
   }
@@ -209,7 +217,7 @@ export class ClusterNode {
       if (!this.#freshness.isFresh) {
         const isAdmitted = await this.#freshness.admit();
         const { certificate } = connection;
-        if (!isAdmitted) return new Response('This node is cut off from the others. Try again.', { status: 503 });
+        if (!isAdmitted) return new Response(`${CUT_OFF}. Try again.`, { status: 503 });
         if (certificate !== undefined && this.#parts.revocations.isRevoked(certificate.serial))
           return new Response('The certificate is revoked.', { status: 403 });
       }

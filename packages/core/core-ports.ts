@@ -29,6 +29,7 @@ export interface CorePortsOptions {
   enrollment: CoreFetch;
   /** Who has come to the stream. */
   stream: (arrival: StreamArrival) => void;
+  refused?: CoreListenerOptions['refused'];
   revocations: Pick<Revocations, 'isRevoked'>;
   live: LiveConnections;
   log: Log;
@@ -92,6 +93,7 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
       port: ports.streaming,
       admission,
       accepted: options.stream,
+      refused: options.refused,
       maxConnections: limit.streaming,
     }),
   ];

@@ -8,7 +8,7 @@ import { type PeopleGroups, rowsOf } from './groups/own-groups.ts';
 import type { MissionParts } from './missions/access.ts';
 import { createMissions } from './missions/create-missions.ts';
 import type { KnownGroup } from './model/parts.ts';
-import type { Archive, StreamGroups } from './model/stream.ts';
+import type { Archive, StreamGroups, StreamOptions } from './model/stream.ts';
 import type { ClusterNode } from './cluster.ts';
 import type { RunSql } from './store/certificates.ts';
 import { type CotWriter, cotWriter } from './store/cot-events.ts';
@@ -85,6 +85,7 @@ export interface StoredStreamOptions {
   /** The writer of the archive, measured. */
   timed: (writer: CotWriter) => CotWriter;
   thinning: readonly ThinningRow[] | 'auto';
+  refused: NonNullable<StreamOptions['refused']>;
   log: Log;
   now: () => Date;
 }
@@ -134,6 +135,7 @@ export function createStoredStream(options: StoredStreamOptions): StoredStream {
     presence,
     missions: missions.posts,
     largeEvents,
+    refused: options.refused,
     log,
     now,
     thinning: options.thinning === 'auto' ? AUTO_THINNING : options.thinning,

@@ -119,14 +119,14 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     groups: groupStore(run),
     activeGroups: activeGroups(run),
   };
-  const nodeId = readNodeId(dataDirectory);
-  const missionKey = readMissionTokenKey(dataDirectory);
+  const [nodeId, missionKey] = [readNodeId(dataDirectory), readMissionTokenKey(dataDirectory)];
   const runEvents = eventTable(options.runEvents, steadyMs);
   const latencies = new InsertLatencies(steadyMs);
   const { revocations } = certificates;
   const limit = ownConnectionLimit();
   const known = { nodeId, people: people.people, revocations, working: workingNodes(run), maxClients: limit.streaming };
   const cluster = options.cluster && new ClusterNode({ ...options, ...options.cluster, ...known });
+  const attempts = new EnrollmentAttempts(now);
   const stored = createStoredStream({
     ...people,
     ownDirectory: options.cluster?.directory ?? dataDirectory,
@@ -140,6 +140,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     runArchive: options.runArchive,
     timed: (writer) => latencies.timed(writer),
     thinning: options.thinning ?? [],
+    refused: (who) => attempts.addRefusedConnection(who),
     log,
     now,
   });
@@ -159,6 +160,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   const parts = {
     limit,
+    attempts,
     missionKey,
     certificates,
     people,
@@ -191,6 +193,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
 
 interface Parts {
   limit: ConnectionLimit;
+  attempts: EnrollmentAttempts;
   certificates: CoreCertificates;
   people: GroupParts;
   cluster: ClusterNode | undefined;
@@ -209,7 +212,7 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
   const { directory, log, now, steadyMs } = options;
   const { certificates, stored, cluster } = parts;
   const { authority, files, revocations, live, users } = certificates;
-  const attempts = new EnrollmentAttempts(now);
+  const { attempts } = parts;
   const admin = adminApiOf(options, parts, attempts);
   const enrollment = createEnrollmentApi({
     directory,
@@ -237,7 +240,8 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
     api: cluster?.guarded(api) ?? api,
     enrollment: options.behindProxies(enrollment),
     isTrustedProxy: options.isTrustedProxy,
-    stream: cluster?.admitting(accepted) ?? accepted,
+    stream: cluster?.admitting(accepted, (who) => attempts.addRefusedConnection(who)) ?? accepted,
+    refused: (who) => attempts.addRefusedConnection(who),
     revocations,
     live,
     limit: parts.limit,

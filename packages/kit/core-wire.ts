@@ -2,14 +2,18 @@
 
 import type { Retained, RetentionLimits } from './retention.ts';
 
-/** Somebody tried to enroll. */
+/** `not connected`: a device with a certificate was not let in to the stream. */
+export const ATTEMPT_RESULTS = ['signed', 'refused', 'not connected'] as const;
+
+/** Somebody tried to enroll, or was not let in. */
 export interface EnrollmentAttempt {
   /** ISO 8601. */
   at: string;
   address: string;
   username: string;
+  /** Empty for `not connected`. */
   clientUid: string;
-  result: 'signed' | 'refused';
+  result: (typeof ATTEMPT_RESULTS)[number];
   /** In a sentence; empty for `signed`. */
   reason: string;
 }

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
-import type { CoreNode, EnrollmentAttempt } from '@holdfast/kit/core-wire';
+import { ATTEMPT_RESULTS, type CoreNode, type EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import { nameKey } from '@holdfast/kit/names';
 import { oneLine, shortened } from '@holdfast/kit/text';
 import { coreCertificates } from './certificates.ts';
@@ -30,7 +30,7 @@ const attempt = z.object({
   address: text,
   username: z.string(),
   clientUid: text,
-  result: z.enum(['signed', 'refused']),
+  result: z.enum(ATTEMPT_RESULTS),
   reason: text,
 });
 

@@ -201,6 +201,21 @@ describe('while it waits for a device', () => {
     expect(html).toContain('The password is wrong.');
     expect(html).toContain('Recent attempts');
   });
+
+  it('shows why the stream refused a device that has enrolled, until one is connected', async () => {
+    await issue();
+    world.deps.theCore.enrolledByDevice('ada', 'ANDROID-7');
+    const at = world.around.now.toISOString();
+    const reason = 'the account is not active';
+    world.deps.theCore.attempts = [
+      { at, address: '192.0.2.50', username: 'ada', clientUid: '', result: 'not connected', reason },
+    ];
+    const refused = await admin.page(path);
+    expect(refused).toContain('A device was refused');
+    expect(refused).toContain(`Connection refused: ${reason}`);
+    world.deps.theCore.online('ada', 'ANDROID-7');
+    expect(await admin.page(path)).not.toContain('A device was refused');
+  });
 });
 
 describe('the diagnosis on the page', () => {

@@ -112,6 +112,11 @@ function isUntried(detail: string): boolean {
   return detail.startsWith('Not checked');
 }
 
+function resultText(result: NonNullable<Diagnosis['attempts']>[number]['result'], reason: string): string {
+  if (result === 'signed') return 'Enrolled';
+  return `${result === 'refused' ? 'Refused' : 'Connection refused'}: ${reason}`;
+}
+
 function Attempts({ attempts, clock }: { attempts: Diagnosis['attempts']; clock: Clock }) {
   if (attempts === null) return <p class="fine">This core does not report enrollment attempts.</p>;
   if (attempts.length === 0) return <p class="fine">No enrollment attempts under this name since the core started.</p>;
@@ -119,11 +124,11 @@ function Attempts({ attempts, clock }: { attempts: Diagnosis['attempts']; clock:
     <>
       <h3>Recent attempts</h3>
       <Table
-        caption="Recent enrollment attempts"
+        caption="Recent attempts to enroll or connect"
         columns={[{ label: 'Time' }, { label: 'Result' }, { label: 'Device' }, { label: 'From' }]}
         rows={attempts.map(({ at, result, reason, client_uid: uid, address }) => [
           <When at={at} clock={clock} />,
-          result === 'signed' ? 'Enrolled' : `Refused: ${toPageText(reason, clock)}`,
+          resultText(result, toPageText(reason, clock)),
           uid,
           address,
         ])}

@@ -83,10 +83,13 @@ const MOST = 2_000;
 const MAX_PER_ONE = 20;
 const MAX_LENGTH = { username: 150, clientUid: 80, address: 64, reason: 300 } as const;
 
+/** A device with a certificate of ours that was not let in to the stream. */
+export type RefusedConnection = Pick<EnrollmentAttempt, 'username' | 'address' | 'reason'>;
+
 /**
- * The last attempts to enroll, in memory, so that somebody can be told why a phone was refused. A
- * restart forgets them; what failed before a name was said (the TLS handshake, a request without
- * credentials) is not among them.
+ * The last attempts to enroll and refused connections, in memory, so that somebody can be told why
+ * a phone was refused. A restart forgets them; what failed before a name was known (the TLS
+ * handshake, a request without credentials) is not among them.
  */
 export class EnrollmentAttempts {
   readonly #now: () => Date;
@@ -114,6 +117,20 @@ export class EnrollmentAttempts {
       reason: shortenedAttempt(reason, 'reason'),
     };
     this.#kept.push({ owner: nameKey(name), expendable, attempt });
+  }
+
+  /** A refused device retries for ever: equal refusals are one, with the time of the last. */
+  addRefusedConnection(refused: RefusedConnection): void {
+    const [owner, address, reason] = [nameKey(refused.username), refused.address, refused.reason];
+    const before = this.#kept.findIndex(
+      ({ owner: other, attempt }) =>
+        other === owner &&
+        attempt.result === 'not connected' &&
+        attempt.address === address &&
+        attempt.reason === reason,
+    );
+    if (before >= 0) this.#kept.splice(before, 1);
+    this.add({ ...refused, clientUid: '', result: 'not connected' }, { expendable: true });
   }
 
   /** Newest first; of this name, in any case, or of everybody. */

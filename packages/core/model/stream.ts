@@ -321,6 +321,8 @@ export interface StreamOptions {
   largeEvents: { pointerTo(event: StoredEvent, receivers: Iterable<string>, sender: string): ServerEvent };
   log: Log;
   now: () => Date;
+  /** Hears of devices that are not let in; default: only the log does. */
+  refused?: (who: { username: string; address: string; reason: string }) => void;
   limits?: Partial<StreamLimits>;
   /** Default: none. Position reports are thinned from the smallest number of clients on. */
   thinning?: readonly ThinningRow[];
@@ -338,10 +340,7 @@ export interface StreamLimits {
   regroupEveryMs: number;
 }
 
-/**
- * Ends the connection that it came by, and nothing else. The message is for the log: no bytes of
- * the client in it.
- */
+/** Ends the connection that it came by alone. Its message is logged: no client's bytes in it. */
 export class StreamFault extends Error {
   constructor(message: string) {
     super(message);

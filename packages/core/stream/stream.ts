@@ -271,7 +271,9 @@ export class Stream implements CoreStream {
       return;
     }
     const reason = found === 'closed' ? CLOSED : UNKNOWN_GROUPS;
-    this.#events.happened('refused', { username, address: arrival.clientAddress }, reason);
+    const who = { username, address: arrival.clientAddress };
+    this.#events.happened('refused', who, reason);
+    this.#options.refused?.({ ...who, reason });
     arrival.socket.destroy();
   }
 

@@ -2,8 +2,10 @@
 
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { ClusterNode, type ClusterParts } from '../cluster.ts';
+import type { RefusedConnection } from '../enrollment/events.ts';
 import type { CertificateRecord } from '../model/parts.ts';
 import type { StreamArrival } from '../model/stream.ts';
+import { clientCertificate } from './fake-core-admin.ts';
 import { cotWorld, settled } from './fake-cot-stream.ts';
 import { MemoryHub } from './memory-bus.ts';
 
@@ -84,12 +86,20 @@ function clusterNode(
       return [];
     },
   });
+  const refused: RefusedConnection[] = [];
   const admits = async (): Promise<boolean> => {
     let isAdmitted = false;
-    const socket = { destroyed: false, destroy: () => undefined };
-    node.admitting(() => void (isAdmitted = true))({ socket } as unknown as StreamArrival);
+    const arrival = {
+      socket: { destroyed: false, destroy: () => undefined },
+      clientAddress: '192.0.2.7',
+      known: { certificate: clientCertificate('ada') },
+    } as unknown as StreamArrival;
+    node.admitting(
+      () => void (isAdmitted = true),
+      (who) => void refused.push(who),
+    )(arrival);
     await settled();
     return isAdmitted;
   };
-  return Object.assign(world, { node, bus, log, database, learned, reloaded, files, revocations, admits });
+  return Object.assign(world, { node, bus, log, database, learned, reloaded, files, revocations, admits, refused });
 }

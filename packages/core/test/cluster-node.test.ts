@@ -27,8 +27,16 @@ describe('a node of a cluster', () => {
     } = await cluster();
     b.bus.turn(false);
     expect(await b.admits()).toBe(true);
+    expect(b.refused).toEqual([]);
     b.database.isUp = false;
     expect(await b.admits()).toBe(false);
+    expect(b.refused).toEqual([
+      {
+        username: 'ada',
+        address: '192.0.2.7',
+        reason: 'This node is cut off from the others and from the database',
+      },
+    ]);
     b.bus.turn(true);
     await settled();
     expect(await b.admits()).toBe(false);

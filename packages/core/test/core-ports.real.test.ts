@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestCertificate, type TestPki, testPki } from '../../../test/core/fake-test-pki.ts';
-import { freeOffset } from '../../../test/e2e/embedded/embedded.ts';
+import { eventually, freeOffset } from '../../../test/e2e/embedded/embedded.ts';
 import { opensslClient } from '../../../test/e2e/embedded/openssl-client.ts';
 import { type CorePorts, createCorePorts } from '../core-ports.ts';
 import type { CoreConnection } from '../model/parts.ts';
@@ -22,6 +22,7 @@ const log = { info: note, warn: note, error: note };
 const certificates = memoryCertificates();
 const live = createLiveConnections();
 let pki: TestPki;
+const refused: { username: string; address: string; reason: string }[] = [];
 let ports: CorePorts;
 let revocations: KeptRevocations;
 let port: { api: number; enrollment: number; streaming: number };
@@ -54,6 +55,7 @@ beforeAll(async () => {
     api: answer,
     enrollment: answer,
     stream: ({ socket, known }) => void socket.write(`for ${known?.certificate.commonName}`),
+    refused: (who) => void refused.push(who),
     revocations,
     live,
     log,
@@ -203,6 +205,17 @@ describe.each(PROTOCOLS)('8443 by OpenSSL with %s', (protocol) => {
     expect([second.answer, second.socket]).toEqual([200, first.socket]);
     adas.destroy();
     bens.destroy();
+  });
+});
+
+describe('the stream', () => {
+  it('says whose certificate it refuses, if it is one of ours', async () => {
+    const ada = await device('ada');
+    await revoke(ada.id);
+    refused.length = 0;
+    expect((await query(ada, { port: port.streaming })).status).toBeUndefined();
+    await eventually('the refusal is known', async () => refused.length > 0, 5_000);
+    expect(refused).toEqual([{ username: 'ada', address: '127.0.0.1', reason: 'its certificate is revoked' }]);
   });
 });
 

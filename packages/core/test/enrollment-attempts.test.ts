@@ -88,6 +88,23 @@ describe('what is remembered', () => {
     expect([attempts.list().length, attempts.list('ada').length]).toEqual([2_000, 1]);
   });
 
+  it('is a refused connection too, once for each reason and address, as it was last', () => {
+    let nowMs = 0;
+    const attempts = new EnrollmentAttempts(() => new Date((nowMs += 1000)));
+    const refused = { username: 'Ada', address: 'a', reason: 'its certificate is revoked' };
+    attempts.add(attempt('ada'));
+    for (let count = 0; count < 30; count++) attempts.addRefusedConnection(refused);
+    attempts.addRefusedConnection({ ...refused, username: 'bob' });
+    attempts.addRefusedConnection({ ...refused, reason: 'the account is not active' });
+    expect(attempts.list('ada').map(({ at, result, reason }) => [at, result, reason])).toEqual([
+      ['1970-01-01T00:00:33.000Z', 'not connected', 'the account is not active'],
+      ['1970-01-01T00:00:31.000Z', 'not connected', 'its certificate is revoked'],
+      ['1970-01-01T00:00:01.000Z', 'refused', 'r'],
+    ]);
+    for (let count = 0; count < 5_000; count++) attempts.addRefusedConnection({ ...refused, username: `n${count}` });
+    expect(attempts.list('ada').map(({ result }) => result)).toEqual(['refused']);
+  });
+
   it('is one line each, shortened', () => {
     const attempts = new EnrollmentAttempts(() => new Date(0));
     attempts.add({ ...attempt(`a\n${'b'.repeat(500)}`, 'x'.repeat(5_000)), clientUid: 'u\u0007'.repeat(100) });

@@ -95,6 +95,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}, parts: CotWorldPart
   const stored: ArchivedEvent[] = [];
   const presence: { what: 'came' | 'went'; who: Presence }[] = [];
   const posts: { destination: MissionDestination; event: MissionPost }[] = [];
+  const refused: { username: string; address: string; reason: string }[] = [];
   const log = memoryLog();
   const resumes: (() => void)[] = [];
   const clock = { at: new Date('2026-11-22T05:30:00.700Z') };
@@ -145,6 +146,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}, parts: CotWorldPart
           return world.subscribers();
         },
       },
+      refused: (who) => void refused.push(who),
       log,
       now: parts.now ?? (() => clock.at),
       limits,
@@ -227,6 +229,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}, parts: CotWorldPart
     stored,
     presence,
     posts,
+    refused,
     log,
     clock,
     join,

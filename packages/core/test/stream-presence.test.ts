@@ -70,7 +70,7 @@ describe('after connect', () => {
     expect([bob.names(), types(ada.names())]).toEqual([[], ['t-x-takp-v']]);
   });
 
-  it('an account that is not active is turned away, and the log says why', async () => {
+  it('an account that is not active is turned away, and the log and the list of attempts say why', async () => {
     const world = ops();
     world.people.set('ada', 'closed');
     const ada = await world.join('ada');
@@ -79,6 +79,7 @@ describe('after connect', () => {
       event: 'stream.refused',
       fields: { user: 'ada', reason: 'the account is not active' },
     });
+    expect(world.refused).toEqual([{ username: 'ada', address: '192.0.2.7', reason: 'the account is not active' }]);
   });
 
   it('with the directory away, who was seen before keeps the groups and a stranger is turned away', async () => {

@@ -32,7 +32,11 @@ export function serialOf(certificate: X509Certificate): string {
   return normalSerial(certificate.serialNumber);
 }
 
-export type Refusal = 'none' | 'untrusted' | 'not valid now' | 'revoked';
+/** `username`: of a certificate that is ours. */
+export interface Refused {
+  refusal: 'none' | 'untrusted' | 'not valid now' | 'revoked';
+  username?: string;
+}
 
 export interface AdmissionOptions {
   /** The CA certificate, PEM. */
@@ -63,11 +67,13 @@ export class Admission {
   }
 
   /** Reads the certificate of a finished handshake, full or resumed; says why it does not count. */
-  check(socket: TLSSocket): KnownCertificate | Refusal {
+  check(socket: TLSSocket): KnownCertificate | Refused {
     const shown = socket.getPeerX509Certificate();
-    if (shown === undefined) return 'none';
+    if (shown === undefined) return { refusal: 'none' };
     const read = socket.authorized ? this.#known(shown) : undefined;
-    return read === undefined ? 'untrusted' : (this.refusal(read) ?? read);
+    if (read === undefined) return { refusal: 'untrusted' };
+    const refusal = this.refusal(read);
+    return refusal === undefined ? read : { refusal, username: read.certificate.commonName };
   }
 
   /**

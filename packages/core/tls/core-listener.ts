@@ -70,6 +70,8 @@ export interface CoreListenerOptions {
   admission?: Admission;
   live: LiveConnections;
   accepted: (arrival: Arrival) => void;
+  /** Hears of certificates that are revoked or not valid now; default: only the log does. */
+  refused?: ((who: { username: string; address: string; reason: string }) => void) | undefined;
   log: Log;
   /** Who may report another client in a PROXY header; undefined: there is none. */
   isTrustedProxy?: ((address: string) => boolean) | undefined;
@@ -221,8 +223,11 @@ export class CoreListener {
     socket.disableRenegotiation();
     const { address: clientAddress, port: clientPort } = this.#clientOf(raw);
     const known = this.#options.admission?.check(socket);
-    if (typeof known === 'string') {
-      this.events.happened('certificate refused', { address: clientAddress, reason: known });
+    if (known !== undefined && 'refusal' in known) {
+      const { refusal: reason, username } = known;
+      this.events.happened('certificate refused', { address: clientAddress, reason });
+      if (username !== undefined)
+        this.#options.refused?.({ username, address: clientAddress, reason: `its certificate is ${reason}` });
       socket.destroy();
       return;
     }

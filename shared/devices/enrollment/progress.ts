@@ -16,7 +16,7 @@ export interface EnrolledDevice {
 export interface EnrollmentProgress {
   /** Newest first. */
   devices: EnrolledDevice[];
-  /** The last attempt, when it was refused. */
+  /** The last attempt, when it was refused; a connection only while no device is connected. */
   refused: EnrollmentAttempt | undefined;
   /** Why the core does not tell; undefined when it does. */
   problem: string | undefined;
@@ -47,7 +47,10 @@ export async function enrollmentProgress(
       .toSorted((a, b) => b.issuedAt.localeCompare(a.issuedAt) || a.hash.localeCompare(b.hash))
       .map((certificate) => ({ certificate, client: clientOfCertificate(certificate, all, own) }));
     const [last] = (attempts ?? []).filter(({ at }) => Date.parse(at) >= begin);
-    return { devices, refused: last?.result === 'refused' ? last : undefined, problem: undefined };
+    const isOver =
+      last?.result === 'signed' ||
+      (last?.result === 'not connected' && devices.some(({ client }) => client !== undefined));
+    return { devices, refused: isOver ? undefined : last, problem: undefined };
   } catch (error) {
     if (!isUnavailable(error)) throw error;
     return { devices: [], refused: undefined, problem: error.message };

@@ -1,6 +1,7 @@
 // How enrollment looks in answers: what a phone scans, and why it would fail.
 
 import { z } from '@hono/zod-openapi';
+import { ATTEMPT_RESULTS } from '@holdfast/kit/core-wire';
 import { AppError } from '@holdfast/kit/app-error';
 import { qrSvg } from '@holdfast/kit/qr';
 import { type EnrollmentLinks, enrollmentLinks, streamingPortOf } from '../../devices/links.ts';
@@ -47,12 +48,15 @@ export function diagnosisSchema<const S extends string, const T extends string>(
             at: time,
             address: z.string(),
             client_uid: z.string(),
-            result: z.enum(['signed', 'refused']),
+            result: z.enum(ATTEMPT_RESULTS),
             reason: z.string(),
           }),
         )
         .nullable()
-        .openapi({ description: 'The latest attempts, newest first; null when the core does not report them' }),
+        .openapi({
+          description:
+            'The latest attempts and refused connections, newest first; null when the core does not report them',
+        }),
     })
     .openapi('EnrollmentDiagnosis');
 }
