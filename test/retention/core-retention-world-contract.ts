@@ -86,7 +86,7 @@ export function retentionWorld(
   };
   const find = async (id: string) => (await service.runs()).find((each) => each.id === id);
   const ended: RetentionWorld['ended'] = async (id) => {
-    await eventually('the run has ended', async () => (await find(id))?.state !== 'running', 20_000);
+    await eventually('the run has ended', async () => (await find(id))?.state !== 'running', 60_000);
     return (await find(id)) as CoreRetentionRun;
   };
   return {

@@ -3,8 +3,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { getEventListeners } from 'node:events';
-import postgres from 'postgres';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type postgres from 'postgres';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { Secret } from '@holdfast/kit/secret';
@@ -25,12 +25,6 @@ import { coreTablesBehindProxy } from './core-tables.ts';
 const core = coreTablesBehindProxy();
 const rows = retentionRows(() => core.sql);
 let world: RetentionWorld;
-let watching: postgres.Sql;
-
-beforeAll(() => {
-  watching = postgres(core.url(), { max: 1, fetch_types: false });
-});
-afterAll(() => watching.end());
 beforeEach(async () => {
   await rows.emptied();
   world = retentionWorld(core.sql, core.data());
@@ -78,12 +72,16 @@ describe('an order', () => {
   });
 
   it('while a run goes on is a conflict', async () => {
-    await rows.many(20_000);
+    await rows.event('old');
+    const batch = heldTransaction(core.sql, isDeletion);
+    world = retentionWorld(core.sql, core.data(), { run: batch.run });
     const run = await world.begun(['cot']);
     expect(run).toMatchObject({ state: 'running', finishedAt: null, rows: { cot: 0 } });
+    await batch.reached;
     await expect(world.begun(['cot'])).rejects.toMatchObject({ kind: 'conflict' });
     expect((await world.service.begin({ id: run.id, limits: {}, maxRows: null })).id).toBe(run.id);
-    expect(await world.ended(run.id)).toMatchObject({ state: 'done', rows: { cot: 20_000 } });
+    batch.end();
+    expect(await world.ended(run.id)).toMatchObject({ state: 'done', rows: { cot: 1 } });
   });
 
   it('that would delete more than it may deletes nothing', async () => {
@@ -145,7 +143,7 @@ describe('a run', () => {
   });
 
   it('stops deleting a type that is kept longer meanwhile, and goes on with the others', async () => {
-    await rows.many(30_000);
+    await rows.many(3_000);
     await rows.chat('old');
     const batch = heldTransaction(core.sql, isDeletion);
     world = retentionWorld(core.sql, core.data(), { run: batch.run });
@@ -156,8 +154,8 @@ describe('a run', () => {
     const ended = await world.ended(run.id);
     expect(ended).toMatchObject({ state: 'failed', rows: { geochat: 1 } });
     expect(ended.error).toBe('cot: stopped, for since the run began the policy keeps cot forever');
-    expect((await rows.uids()).length).toBe(30_000 - (ended.rows.cot ?? 0));
-    expect(ended.rows.cot).toBeLessThan(30_000);
+    expect((await rows.uids()).length).toBe(3_000 - (ended.rows.cot ?? 0));
+    expect(ended.rows.cot).toBeLessThan(3_000);
   });
 
   it('does not delete a mission that is kept longer meanwhile', async () => {
@@ -171,22 +169,20 @@ describe('a run', () => {
   });
 
   it('stops between two batches, and the next one deletes the rest', async () => {
-    await rows.many(30_000);
+    await rows.many(3_000);
     const batch = heldTransaction(core.sql, isDeletion);
     world = retentionWorld(core.sql, core.data(), { run: batch.run });
     const { id } = await world.begun(['cot']);
     await batch.reached;
-    const begunMs = performance.now();
-    const closed = world.service.close(5_000);
+    const closed = world.service.close(100_000);
     batch.end();
     await closed;
-    expect(performance.now() - begunMs).toBeLessThan(5_000);
     const [run] = await world.service.runs();
     expect(run).toMatchObject({ id, state: 'interrupted' });
     expect(run?.error).toContain('The next run deletes the rest');
-    expect((await rows.uids()).length).toBe(30_000 - (run?.rows.cot ?? 0));
+    expect((await rows.uids()).length).toBe(3_000 - (run?.rows.cot ?? 0));
     const next = await retentionWorld(core.sql, core.data()).whole(['cot']);
-    expect((run?.rows.cot ?? 0) + (next.rows.cot ?? 0)).toBe(30_000);
+    expect((run?.rows.cot ?? 0) + (next.rows.cot ?? 0)).toBe(3_000);
   });
 
   it('that has ended listens for no stop any more', async () => {
@@ -217,23 +213,30 @@ describe('a run', () => {
   });
 
   it('goes on when the database comes back, and its counts are right', async () => {
-    await rows.many(20_000);
-    const run = keptDatabase(new Secret(core.proxy.url), {
+    await rows.many(3_000);
+    const kept = keptDatabase(new Secret(core.proxy.url), {
       name: 'core-retention',
       called: 'the database',
       variable: 'its URL',
-      withinMs: 3_000,
+      withinMs: 10_000,
     });
-    const behind = retentionWorld(core.sql, core.data(), { run });
-    const { id } = await behind.begun(['cot']);
-    const counted = async (): Promise<number> => {
-      const [row] = await watching<{ rows: { cot: number } }[]>`SELECT rows FROM retention_run WHERE id = ${id}`;
-      return row?.rows.cot ?? 0;
-    };
-    await expect.poll(counted, { interval: 5 }).toBeGreaterThan(0);
-    await core.sql`
-      SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'core-retention'`;
-    expect(await world.ended(id)).toMatchObject({ state: 'done', rows: { cot: 20_000 } });
+    let batches = 0;
+    // The second batch has deleted its rows, and cannot commit.
+    const run: RunSql = (use) =>
+      kept((sql) =>
+        insteadOfBegin(sql, (work) =>
+          sql.begin(async (tx) => {
+            const done = await work(tx);
+            if (isDeletion(done) && ++batches === 2)
+              await core.sql`
+                SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'core-retention'`;
+            return done;
+          }),
+        )(use),
+      );
+    const ended = await retentionWorld(core.sql, core.data(), { run }).whole(['cot']);
+    expect(ended).toMatchObject({ state: 'done', rows: { cot: 3_000 } });
+    expect(batches).toBeGreaterThan(2);
     expect(await rows.uids()).toEqual([]);
   });
 
@@ -274,8 +277,8 @@ describe('a run', () => {
     expect(begun.filter((run) => run !== undefined)).toHaveLength(1);
   });
 
-  it('deletes in many transactions of at most 5,000 rows each', async () => {
-    await rows.many(20_000);
+  it('deletes in many transactions', async () => {
+    await rows.many(6_000);
     const deleted: number[] = [];
     const counted = insteadOfBegin(core.sql, async (work) => {
       const before = (await rows.uids()).length;
@@ -285,8 +288,8 @@ describe('a run', () => {
     });
     await retentionWorld(core.sql, core.data(), { run: counted }).whole(['cot']);
     expect(await rows.uids()).toEqual([]);
-    expect(deleted.reduce((sum, each) => sum + each, 0)).toBe(20_000);
-    expect(Math.max(...deleted)).toBeLessThanOrEqual(5_000);
+    expect(deleted.reduce((sum, each) => sum + each, 0)).toBe(6_000);
+    expect(Math.max(...deleted)).toBeLessThan(3_000);
   });
 
   it('is told in both logs, with limits, unit and counts', async () => {

@@ -9,7 +9,8 @@ import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import { DAY_MS } from '@holdfast/kit/time';
 import { apiDevice, asDevice, coreOf, type CurlAnswer, enroll, newPerson, workDirectory } from './core-client.ts';
 import { eventually, newStack, query, type TestStack } from './embedded.ts';
-import { streamDevice } from './stream-device.ts';
+import { type Held, inTransaction } from './stopped-table.ts';
+import { letIn } from './stream-device.ts';
 
 const BASE = '/Marti/api/retention';
 const OFTEN = '*/2 * * * * ?';
@@ -51,6 +52,12 @@ const countOf = async (uid = 'old'): Promise<number> =>
   (
     await query<{ n: number }>(stack.file().database, `SELECT count(*)::int AS n FROM cot_router WHERE uid = '${uid}'`)
   )[0]?.n ?? -1;
+/** A run waits before its last batch until it is let go. */
+const lastOldHeld = (): Promise<Held> =>
+  inTransaction(
+    stack.file().database,
+    "SELECT FROM cot_router WHERE uid = 'old' ORDER BY servertime DESC LIMIT 1 FOR UPDATE",
+  );
 const ended = async (id: string): Promise<CoreRetentionRun> => {
   await eventually(
     'the run has ended',
@@ -95,8 +102,9 @@ describe('retention', () => {
   it('runs by order once for each id, while events keep arriving', async () => {
     await newPerson(stack, 'ada', 'correct horse battery');
     const device = await enroll(coreOf(stack), workDirectory(stack), 'ada', 'correct horse battery');
-    const ada = await streamDevice(coreOf(stack), device, 'ADA');
-    await addOld(40_000);
+    const ada = await letIn(coreOf(stack), device, 'ADA');
+    await addOld(4_000);
+    const last = await lastOldHeld();
     const id = randomUUID();
     const limits = { cot: ago(30) };
     expect(dataOf(await order(limits, id))).toMatchObject({ id, state: 'running', trigger: 'order' });
@@ -105,22 +113,25 @@ describe('retention', () => {
     const reporting = setInterval(() => {
       ada.report(47 + ++reports / 1000);
     }, 20);
+    await eventually('some are stored', async () => (await countOf(ada.uid)) > 10);
+    await last.letGo();
     const run = await ended(id);
     clearInterval(reporting);
-    expect(run).toMatchObject({ state: 'done', rows: { cot: 40_000 }, expected: 40_000 });
+    expect(run).toMatchObject({ state: 'done', rows: { cot: 4_000 }, expected: 4_000 });
     expect(dataOf(await order(limits, id))).toEqual(run);
-    expect(reports).toBeGreaterThan(0);
-    await eventually('every report is stored', async () => (await countOf(ada.uid)) === reports, 10_000);
+    await eventually('every report is stored', async () => (await countOf(ada.uid)) === reports);
     ada.leave();
   });
 
   it('that is killed in the middle is finished by the next run', async () => {
-    await addOld(60_000);
+    await addOld(4_000);
+    const last = await lastOldHeld();
     const id = randomUUID();
     expect((await order({ cot: ago(30) }, id)).status).toBe(200);
-    await eventually('a batch is gone', async () => (await countOf()) < 60_000, 10_000);
+    await eventually('a batch is gone', async () => (await countOf()) < 4_000);
     const pid = stack.pid('core');
     process.kill(pid, 'SIGKILL');
+    await last.letGo();
     await eventually(
       'the core is back',
       async () => stack.pid('core') !== pid && (await core('/runs')).status === 200,
@@ -132,7 +143,7 @@ describe('retention', () => {
       error: expect.stringContaining('The next run deletes the rest'),
     });
     const left = await countOf();
-    expect(left).toBe(60_000 - (run.rows.cot ?? 0));
+    expect(left).toBe(4_000 - (run.rows.cot ?? 0));
     expect(left).toBeGreaterThan(0);
     const next = randomUUID();
     expect((await order({ cot: ago(30) }, next)).status).toBe(200);
