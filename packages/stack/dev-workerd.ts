@@ -74,7 +74,7 @@ export async function runDevWorkerd(call: Invocation): Promise<void> {
 async function refuseWithoutStack({ layout, apiUrl }: EmbeddedPlan): Promise<void> {
   const runs =
     existsSync(layout.stack) &&
-    (await fetch(`${apiUrl}/api/ping`, { signal: AbortSignal.timeout(2000) }).then(
+    (await fetch(`${apiUrl}/api/ping`, { signal: AbortSignal.timeout(10_000) }).then(
       ({ ok }) => ok,
       () => false,
     ));

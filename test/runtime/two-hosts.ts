@@ -58,7 +58,11 @@ export function twoHosts(settings: () => Promise<Record<string, string>> = async
       env: cleanEnvironment(env),
       stdio: 'ignore',
     });
-    await eventually('the worker answers', () => answersPing(workerApi()), 20_000);
+    const isUp = async (): Promise<boolean> => {
+      if (worker.exitCode !== null) throw new Error(`the worker ended with ${worker.exitCode}`);
+      return answersPing(workerApi());
+    };
+    await eventually('the worker answers', isUp, 60_000);
   }
 
   async function endWorker(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
@@ -90,7 +94,7 @@ export function twoHosts(settings: () => Promise<Record<string, string>> = async
       60_000,
     );
     await startWorker();
-    await eventually('the worker has measured every module', async () => (await measured()).every(Boolean), 30_000);
+    await eventually('the worker has measured every module', async () => (await measured()).every(Boolean), 60_000);
   });
   afterAll(async () => {
     await endWorker();
