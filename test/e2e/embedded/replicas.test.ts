@@ -122,7 +122,7 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
       expect([await statusAt(other), await statusAt(begun)]).toEqual([200, 200]);
       const out = await at(other, '/sign-out', { method: 'POST', headers: { cookie, origin: other }, form: {} });
       expect([out.status, await statusAt(other)]).toEqual([303, 401]);
-      await eventually('it has ended where it began', async () => (await statusAt(begun)) === 401, 5_000);
+      await eventually('it has ended where it began', async () => (await statusAt(begun)) === 401);
     }
   });
 
@@ -135,7 +135,7 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
     for (const api of [one, two])
       await eventually('she can sign in', async () => (await statusAt(api)) !== 401, 10_000);
     expect(await json('DELETE', `/api/users/${id}`)).toMatchObject({ is_active: false });
-    for (const api of [one, two]) await eventually('she is out', async () => (await statusAt(api)) === 401, 5_000);
+    for (const api of [one, two]) await eventually('she is out', async () => (await statusAt(api)) === 401);
   });
 
   it('count wrong passwords together, and release an address together', async () => {
@@ -146,13 +146,12 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
     const right = stack.file().webadmin.password;
     for (let count = 0; count < 5; count++)
       expect([await tried(one, `guess a${count}`), await tried(two, `guess b${count}`)]).toEqual([401, 401]);
-    for (const api of [one, two])
-      await eventually('it is locked', async () => (await tried(api, right)) === 429, 5_000);
+    for (const api of [one, two]) await eventually('it is locked', async () => (await tried(api, right)) === 429);
     expect(
       (await at(two, `/api/lockouts/${from}`, { method: 'DELETE', headers: { authorization: authorization() } }))
         .status,
     ).toBe(204);
-    for (const api of [one, two]) await eventually('it is free', async () => (await tried(api, right)) === 200, 5_000);
+    for (const api of [one, two]) await eventually('it is free', async () => (await tried(api, right)) === 200);
   });
 
   it('run each due job once, one run of a job at a time', async () => {
@@ -189,16 +188,18 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
       );
     }
     expect(mailsOf('autovacuum')).toBe(1);
-    await eventually(
-      'the same measurements',
-      async () => {
-        const [here, there] = [await healthAt(one), await healthAt(two)];
-        return Object.keys(here).every(
-          (name) => ['autovacuum', 'disk'].includes(name) || here[name]?.updated_at === there[name]?.updated_at,
-        );
-      },
-      90_000,
-    );
+    // Both look at the same measurements, each when it gets round to it.
+    // The disk is each one's own, and what is measured each second may not be caught twice.
+    const names = Object.keys(await healthAt(one)).filter((name) => !['autovacuum', 'disk'].includes(name));
+    for (const name of names) {
+      const [here, there] = [new Set<string>(), new Set<string>()];
+      const isShared = async (): Promise<boolean> => {
+        here.add(String((await healthAt(one))[name]?.updated_at));
+        there.add(String((await healthAt(two))[name]?.updated_at));
+        return [...here].some((each) => there.has(each));
+      };
+      await eventually(`a measurement of ${name} is shown by both`, isShared, 90_000);
+    }
   });
 
   it('lose and repeat nothing when one is killed in the middle of a vacuum, and fail no GET', LONG, async () => {
@@ -269,15 +270,14 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
     const { id } = await newUser('carla');
     const names = Array.from({ length: 24 }, (_, count) => `phone-${count}`);
     const issued: string[] = [];
-    const begun = Promise.allSettled(
+    let killed: Promise<void> | undefined;
+    await Promise.allSettled(
       names.map(async (name, count) => {
         const response = await askAt(apis()[count % 2]!, 'POST', '/api/ops/certs', { username: 'carla', name });
-        if (response.status === 201) issued.push(name);
+        if (response.status === 201 && issued.push(name) === 6) killed = second.kill();
       }),
     );
-    await eventually('some are issued', () => issued.length >= 6, 20_000);
-    await second.kill();
-    await begun;
+    await killed;
     expect(issued.length).toBeLessThan(names.length);
     const known = async (): Promise<CertificateView[]> =>
       (await json<{ results: CertificateView[] }>('GET', '/api/ops/certs?username=carla&page_size=100')).results;
