@@ -27,15 +27,15 @@ export async function deviceUntilRevoked(light: SharedLight, authenticator: Ligh
   const [ada, bob] = [await enrolled('device-ada'), await enrolled('device-bob')];
   const [adas, bobs] = [await letIn(core, ada, 'device-ada'), await letIn(core, bob, 'device-bob')];
   adas.report(47.125);
-  const seen = await bobs.hears('where Ada is', (event) => event.uid() === adas.uid, 10_000);
+  const seen = await bobs.hears('where Ada is', (event) => event.uid() === adas.uid);
   expect(seen.position()).toEqual([8.25, 47.125]);
   const { database } = authenticator.stack.file();
   const stored = async (): Promise<boolean> =>
     (await query(database, `SELECT FROM cot_router WHERE uid = '${adas.uid}'`)).length === 1;
-  await eventually('it is stored', stored, 10_000);
+  await eventually('it is stored', stored);
 
   await administer(light, `/api/ops/certs/${encodeURIComponent(ada.hash)}/revoke`, { method: 'POST' });
-  await eventually('Ada is off', () => !adas.isOpen, 10_000);
+  await eventually('Ada is off', () => !adas.isOpen);
   await staysOut(core, ada, 'device-ada');
   expect(bobs.isOpen).toBe(true);
   bobs.leave();
@@ -45,6 +45,6 @@ export async function deviceUntilRevoked(light: SharedLight, authenticator: Ligh
 /** A revoked device is not let in, and hears nothing. */
 export async function staysOut(core: CorePlace, device: Device, callsign: string): Promise<void> {
   const again = await streamDevice(core, device, callsign);
-  await eventually(`${callsign} is not let in again`, () => !again.isOpen, 10_000);
+  await eventually(`${callsign} is not let in again`, () => !again.isOpen);
   expect(again.heard).toEqual([]);
 }
