@@ -39,7 +39,7 @@ describe('the embedded core', () => {
     const slow = socketOf(place, sam);
     devices = { xml: await streamDevice(place, ada, 'ADA'), protobuf: await protobufDevice(place, bob), slow };
     devices.xml.report();
-    await eventually('all three are on the stream', async () => (await client.clients()).length === 3, 5_000);
+    await eventually('all three are on the stream', async () => (await client.clients()).length === 3);
     slow.pause();
   });
 
@@ -171,7 +171,7 @@ async function protobufDevice(place: CorePlace, device: Device): Promise<Protobu
     });
   });
   socket.write(cot('q1', 't-x-takp-q', '<TakControl><TakRequest version="1"/></TakControl>'));
-  await eventually('protobuf is agreed', () => isAgreed, 5_000);
+  await eventually('protobuf is agreed', () => isAgreed);
   return { socket, heard };
 }
 

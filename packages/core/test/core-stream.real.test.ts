@@ -160,7 +160,7 @@ async function peer(name: string, protocol?: Protocol): Promise<Peer> {
     say: (text) => void socket.write(text),
     async protobuf() {
       socket.write(REQUEST);
-      await expect.poll(() => form, { timeout: 5_000 }).toBe('protobuf');
+      await expect.poll(() => form).toBe('protobuf');
     },
     async sayProtobuf(text) {
       const message = Buffer.from(await CoTParser.to_proto(CoTParser.from_xml(text)));
@@ -169,7 +169,7 @@ async function peer(name: string, protocol?: Protocol): Promise<Peer> {
     types: () => heard.map(({ type }) => type),
   };
   open.push(made);
-  await expect.poll(() => made.types(), { timeout: 5_000 }).toContain('t-x-takp-v');
+  await expect.poll(() => made.types()).toContain('t-x-takp-v');
   return made;
 }
 
@@ -229,7 +229,7 @@ describe('the stream over TLS', () => {
     await expect.poll(() => bob.heard.length - before, { timeout: 15_000 }).toBe(400);
     expect(bob.heard.slice(before).map(({ uid }) => uid)).toEqual(Array.from({ length: 400 }, (_, n) => `m${n}`));
     expect(stream.counts().dropped).toBeGreaterThan(0);
-    await expect.poll(() => stream.list().map(({ username }) => username), { timeout: 8_000 }).not.toContain('slow');
+    await expect.poll(() => stream.list().map(({ username }) => username)).not.toContain('slow');
     for (const { socket } of [ada, bob]) socket.destroy();
   });
 
@@ -240,8 +240,8 @@ describe('the stream over TLS', () => {
     const { serial } = bob.certificate.signed;
     revoked.add(serial);
     live.end(serial);
-    await expect.poll(() => bob.socket.closed, { timeout: 1_000 }).toBe(true);
-    await expect.poll(() => ada.types(), { timeout: 1_000 }).toContain('t-x-d-d');
+    await expect.poll(() => bob.socket.closed).toBe(true);
+    await expect.poll(() => ada.types()).toContain('t-x-d-d');
     const again = connectAs(bob.certificate);
     again.on('error', () => undefined).resume();
     await once(again, 'close');
@@ -260,7 +260,7 @@ describe('the stream over TLS', () => {
       const bad = await peer('bad');
       if (form === 'protobuf') await bad.protobuf();
       bad.socket.write(bytes);
-      await expect.poll(() => bad.socket.closed, { timeout: 2_000 }).toBe(true);
+      await expect.poll(() => bad.socket.closed).toBe(true);
     }
     ada.say(cot('p', 't-x-c-t'));
     await expect.poll(() => ada.types()).toContain('t-x-c-t-r');

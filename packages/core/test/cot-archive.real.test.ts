@@ -225,13 +225,13 @@ describe('what goes wrong', () => {
     });
     await isLocked;
     store(0, 50);
-    await eventually('one waits for the lock', async () => (await inserting()) === 1, 3000);
+    await eventually('one waits for the lock', async () => (await inserting()) === 1);
     core.proxy.cut();
-    await eventually('two wait for the lock', async () => (await inserting()) === 2, 3000);
+    await eventually('two wait for the lock', async () => (await inserting()) === 2);
     release();
     await holding;
     await settled();
-    await eventually('both have ended', async () => (await inserting()) === 0, 3000);
+    await eventually('both have ended', async () => (await inserting()) === 0);
     expect(await uidsInOrder()).toEqual(uids(0, 50));
     expect(archive.counts()).toMatchObject({ stored: 50, lost: 0 });
   });
@@ -240,20 +240,17 @@ describe('what goes wrong', () => {
     const { archive, store, settled } = newArchive({ firstPauseMs: 50 });
     let sent = 0;
     const traffic = setInterval(() => store(sent, (sent += 50)), 10);
-    await eventually('some are stored', () => archive.counts().stored > 500, 5000);
+    await eventually('some are stored', () => archive.counts().stored > 500);
     await core.crash();
     const before = archive.counts().stored;
     await eventually('it is stored again', () => archive.counts().stored > before + 500, 20_000);
     clearInterval(traffic);
     await settled();
     expect(archive.counts()).toMatchObject({ stored: sent, lost: 0, waiting: 0 });
-    await eventually(
-      'it can be read',
-      () =>
-        uidsInOrder()
-          .then(() => true)
-          .catch(() => false),
-      5000,
+    await eventually('it can be read', () =>
+      uidsInOrder()
+        .then(() => true)
+        .catch(() => false),
     );
     expect((await uidsInOrder()).toSorted()).toEqual(uids(0, sent).toSorted());
   });
@@ -274,7 +271,7 @@ describe('what goes wrong', () => {
         .filter((uid) => uid !== 'u7' && uid !== 'u1203')
         .toSorted(),
     );
-    await eventually('it is in the table', async () => (await reader.eventLosses()) !== 'none', 3000);
+    await eventually('it is in the table', async () => (await reader.eventLosses()) !== 'none');
     expect(await reader.eventLosses()).toMatchObject({ events: 2, reason: expect.stringContaining('23514') });
     await core.sql`UPDATE archive_loss SET began = began - interval '2 days', ended = ended - interval '25 hours'`;
     expect(await reader.eventLosses()).toBe('none');
@@ -291,7 +288,7 @@ describe('what goes wrong', () => {
       core.proxy.mood('closed');
       store(0, 10);
       const outages = () => log.events.filter(({ event }) => event === 'archive.behind').length;
-      await eventually('it is noticed', () => outages() === round + 1, 7000);
+      await eventually('it is noticed', () => outages() === round + 1);
       store(10, many);
       core.proxy.mood('good');
       await settled();

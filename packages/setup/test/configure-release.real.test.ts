@@ -44,7 +44,7 @@ const read = (name: string): string => readFileSync(path(name), 'utf8');
 beforeAll(async () => {
   started = newDirectory();
   await configureRelease(wantedIn(started), NOW);
-}, 60_000);
+});
 afterAll(() => rmSync(started, { recursive: true }));
 beforeEach(() => {
   directory = newDirectory();
@@ -246,7 +246,7 @@ describe('what is wrong', () => {
     writeFileSync(files().caKey, key);
     await configured();
     expect(certificate(files().server).verify(certificate(files().ca).publicKey)).toBe(true);
-  }, 60_000);
+  });
 
   it('a CA of which one half is gone, or whose halves do not belong together: never a new one in its place', async () => {
     start();
@@ -395,5 +395,5 @@ describe.skipIf(!hasKeytool)('the keystores, as Java reads them (skipped without
     expect(shape('truststore-root.p12')).toEqual(['contains 1 entr', 'Entry type: trustedCertEntry']);
     expect(keytool('fed-truststore.jks', 'JKS')).toContain('Entry type: trustedCertEntry');
     expect(server).toMatch(/Alias name: takserver\n[^]*3072-bit RSA/);
-  }, 60_000);
+  });
 });

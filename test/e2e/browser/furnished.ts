@@ -2,7 +2,7 @@
 
 import { DAY_MS } from '@holdfast/kit/time';
 import { asDevice, type CorePlace, type Device, enroll } from '../embedded/core-client.ts';
-import { streamDevice, type StreamDevice } from '../embedded/stream-device.ts';
+import { letIn, type StreamDevice } from '../embedded/stream-device.ts';
 
 export interface Furnishable {
   api: string;
@@ -110,7 +110,7 @@ async function enrolled({ core, work }: Furnishable, ask: Ask, username: string,
 }
 
 async function onStream({ core }: Furnishable, device: Device, callsign: string, at: number): Promise<StreamDevice> {
-  const stream = await streamDevice(core, device, callsign);
+  const stream = await letIn(core, device, callsign);
   stream.report(47.5 + at * 0.04);
   await stream.isUpToDate();
   return stream;

@@ -3,7 +3,7 @@
 import { expect } from 'vitest';
 import { coreOf, enroll, workDirectory } from '../embedded/core-client.ts';
 import { eventually } from '../embedded/eventually.ts';
-import { type StreamDevice, streamDevice } from '../embedded/stream-device.ts';
+import { type StreamDevice, letIn } from '../embedded/stream-device.ts';
 import { flow, type Guest, type House } from './house.ts';
 import { BOTH, says } from './visitor.ts';
 
@@ -42,7 +42,7 @@ export function journey(house: () => House): void {
         const core = coreOf(house().stack);
         const enrolled = await enroll(core, workDirectory(house().stack), username, given.token, `ANDROID-${callsign}`);
         await says(page, /Device enrolled: ANDROID-/);
-        device = await streamDevice(core, enrolled, callsign);
+        device = await letIn(core, enrolled, callsign);
         device.report();
         await says(page, `Connected as ${callsign}`);
 

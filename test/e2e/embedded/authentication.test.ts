@@ -165,16 +165,12 @@ describe('somebody who was deactivated', () => {
     expect(await binds(`gone${RUN}`, PASSWORD)).toBe(true);
 
     await asAdmin(`/api/users/${id}`, { method: 'DELETE' });
-    await eventually(
-      'everything is refused',
-      async () => {
-        const answers = await Promise.all(
-          carried.flatMap((headers) => ['/api/settings', '/auth/verify'].map((path) => ask(path, { headers }))),
-        );
-        return answers.every(({ status }) => status === 401) && !(await binds(`gone${RUN}`, PASSWORD));
-      },
-      1000,
-    );
+    await eventually('everything is refused', async () => {
+      const answers = await Promise.all(
+        carried.flatMap((headers) => ['/api/settings', '/auth/verify'].map((path) => ask(path, { headers }))),
+      );
+      return answers.every(({ status }) => status === 401) && !(await binds(`gone${RUN}`, PASSWORD));
+    });
   });
 
   it('and somebody whose role was taken has it no more, by Basic nor by cookie', async () => {
@@ -186,7 +182,6 @@ describe('somebody who was deactivated', () => {
     await eventually(
       'it is gone',
       async () => (await ask('/api/settings', { headers: { authorization } })).status === 403,
-      1000,
     );
     expect((await ask('/api/settings', { headers: { cookie } })).status).toBe(401);
     expect((await ask('/api/health', { headers: { authorization } })).status).toBe(200);
@@ -198,16 +193,12 @@ describe('somebody who was deactivated', () => {
     const authorization = basic(`renewed${RUN}`, PASSWORD);
     expect((await ask('/api/health', { headers: { authorization } })).status).toBe(200);
     await asAdmin(`/api/users/${id}/password`, { method: 'POST', json: { password: 'quite another password' } });
-    await eventually(
-      'the old one is refused',
-      async () => {
-        const answers = await Promise.all(
-          [{ authorization }, { cookie }].map((headers) => ask('/api/health', { headers })),
-        );
-        return answers.every(({ status }) => status === 401);
-      },
-      1000,
-    );
+    await eventually('the old one is refused', async () => {
+      const answers = await Promise.all(
+        [{ authorization }, { cookie }].map((headers) => ask('/api/health', { headers })),
+      );
+      return answers.every(({ status }) => status === 401);
+    });
   });
 });
 

@@ -33,7 +33,7 @@ import {
   stop,
   type TestStack,
 } from './embedded.ts';
-import { type StreamDevice, streamDevice } from './stream-device.ts';
+import { type StreamDevice, letIn } from './stream-device.ts';
 
 /** Mounts need the right to mount, which root in a container may lack. */
 const mayMount = asRoot && spawnSync('unshare', ['-m', 'true']).status === 0;
@@ -126,7 +126,7 @@ it('leaves nothing of a backup that is stopped, and cleans up after one that is 
 });
 
 it('is backed up while events come', async () => {
-  const ada = await streamDevice(core, devices[0] as Device, 'ADA');
+  const ada = await letIn(core, devices[0] as Device, 'ADA');
   const reporting = setInterval(() => ada.report(47 + Math.random()), 20);
   const { code, output } = await outcomeOf(backup());
   clearInterval(reporting);
@@ -211,7 +211,7 @@ it('lets in who was in, and nobody who was out', async () => {
     expect(serials.includes(await serialOf(device.certificateFile))).toBe(isRevoked(index));
   }
   const open = async (index: number, callsign: string): Promise<StreamDevice> =>
-    streamDevice(core, devices[index] as Device, callsign);
+    letIn(core, devices[index] as Device, callsign);
   const [ada, bob] = [await open(0, 'ADA'), await open(1, 'BOB')];
   await bob.isUpToDate();
   ada.report(47.25);

@@ -11,7 +11,7 @@ import type { CertificateView } from '../../../shared/devices/certificates/view.
 import { asDevice, coreOf, type CorePlace, listedSerials, verdictOf, workDirectory } from './core-client.ts';
 import { asAdministrator, type User } from './devices-api.ts';
 import { eventually, newStack, stop, type TestStack } from './embedded.ts';
-import { streamDevice } from './stream-device.ts';
+import { letIn, streamDevice } from './stream-device.ts';
 
 const execute = promisify(execFile);
 const SETTINGS = { MON_USER_EXPIRY_CHECK_INTERVAL: '1', UPDATES_URL: 'off' };
@@ -101,7 +101,7 @@ describe('a certificate', () => {
     const [john, doe] = [await newUser('john'), await newUser('john-doe')];
     const one = await newCertificate('john', 'doe');
     const other = await newCertificate('john-doe', 'phone');
-    const device = await streamDevice(core, await deviceOf(other), 'Doe');
+    const device = await letIn(core, await deviceOf(other), 'Doe');
     await device.isUpToDate();
     const files = async (id: number): Promise<string[]> =>
       (await json<User>('GET', `/api/users/${id}`)).certs.map(({ file }) => file);
@@ -126,7 +126,7 @@ describe('a certificate', () => {
     await newUser('bob');
     const made = await newCertificate('bob', 'phone');
     const own = await deviceOf(made);
-    const device = await streamDevice(core, own, 'Bob');
+    const device = await letIn(core, own, 'Bob');
     await device.isUpToDate();
     const answer = await ask('POST', `/api/ops/certs/${encodeURIComponent(made.file)}/revoke`);
     expect([200, 202]).toContain(answer.status);

@@ -158,9 +158,9 @@ export function clientSequences(parts: Parts): void {
       await device.isUpToDate();
       const path = `/Marti/api/certadmin/cert/${encodeURIComponent(ben.hash)}`;
       expect((await asDevice(place, await apiDevice(place, work), path, ['-X', 'DELETE'])).status).toBe(200);
-      await eventually('its connection ends', () => !device.isOpen, 5_000);
+      await eventually('its connection ends', () => !device.isOpen);
       const again = await streamDevice(place, ben, 'BEN');
-      await eventually('the next one ends too', () => !again.isOpen, 5_000);
+      await eventually('the next one ends too', () => !again.isOpen);
       expect((await asDevice(place, ben, '/Marti/api/version')).status).toBe(0);
     });
   });

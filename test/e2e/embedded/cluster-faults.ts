@@ -128,7 +128,7 @@ export function faults(world: () => ClusterWorld, devices: () => StreamDevice[])
     node = await startCutNode(world());
     fay = await open(node.place, people.fay, 'FAY');
     await at(0).hears('where Fay is', isUid(fay.uid), 10_000);
-  }, 60_000);
+  });
 
   afterAll(() => node.stop());
 
@@ -142,13 +142,13 @@ export function faults(world: () => ClusterWorld, devices: () => StreamDevice[])
     node.nats.mood('closed');
     const healsAt = Date.now() + SPLIT_MS;
     await revoke(people.lou, node.place);
-    await eventually('Lou is disconnected, though the others could not be told', () => !lou.isOpen, 1_000);
+    await eventually('Lou is disconnected, though the others could not be told', () => !lou.isOpen);
     await sayAcknowledged(at(0), 'west-', 20);
     await sayAcknowledged(fay, 'east-', 20);
     await revoke(people.gil);
-    await eventually('Gil is disconnected', () => !gil.isOpen, 1_500);
+    await eventually('Gil is disconnected', () => !gil.isOpen);
     await admin.json('DELETE', `/api/users/${people.hal.accountId}`);
-    await eventually('Hal is disconnected', () => !hal.isOpen, 1_500);
+    await eventually('Hal is disconnected', () => !hal.isOpen);
     for (const who of [people.gil, people.hal])
       for (const where of [place(0), node.place]) await isRefused(where, who, 'AGAIN');
     await at(0).hears('that Fay is out of reach', hasGone(fay.uid), 10_000);
@@ -172,7 +172,7 @@ export function faults(world: () => ClusterWorld, devices: () => StreamDevice[])
     await sayAcknowledged(fay, 'adrift-', 10);
     await at(1).hears('the last one', isUid('adrift-9'));
     await revoke(people.ivy);
-    await eventually('Ivy is disconnected', () => !ivy.isOpen, 1_500);
+    await eventually('Ivy is disconnected', () => !ivy.isOpen);
     await isRefused(node.place, people.ivy, 'AGAIN');
     await isRefused(node.place, people.jon, 'JON');
     fay.leave();

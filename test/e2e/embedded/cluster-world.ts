@@ -14,7 +14,7 @@ import type { Identity } from '../../../shared/identity/port.ts';
 import { type CuttingProxy, cuttingProxy } from '../../support/cutting-proxy.ts';
 import { coreOf, type CorePlace, type Device, enroll, workDirectory } from './core-client.ts';
 import { cleanEnvironment, eventually, home, secretsOf, type TestStack } from './embedded.ts';
-import { position, type StreamDevice, streamDevice } from './stream-device.ts';
+import { letIn, position, type StreamDevice, streamDevice } from './stream-device.ts';
 
 export type Person = Device & { accountId: number };
 
@@ -67,8 +67,7 @@ export async function enrolled(
 
 /** Connected to that node, let in, with a report of its own. */
 export async function open(place: CorePlace, who: Device, callsign: string): Promise<StreamDevice> {
-  const device = await streamDevice(place, who, callsign);
-  await device.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
+  const device = await letIn(place, who, callsign);
   device.report();
   return device;
 }
@@ -76,7 +75,7 @@ export async function open(place: CorePlace, who: Device, callsign: string): Pro
 /** It is closed, and was told nothing. */
 export async function isRefused(place: CorePlace, who: Device, callsign: string): Promise<void> {
   const device = await streamDevice(place, who, callsign);
-  await eventually(`${callsign} is refused`, () => !device.isOpen, 5_000);
+  await eventually(`${callsign} is refused`, () => !device.isOpen);
   if (device.heard.length > 0) throw new Error(`${callsign} has heard ${device.heard.length} events`);
 }
 

@@ -12,6 +12,7 @@ import {
   enrolled,
   hasNats,
   isBack,
+  isRefused,
   isUid,
   marker,
   open as openOn,
@@ -110,7 +111,7 @@ describe.skipIf(!hasNats() || stands)('three core nodes', { timeout: 120_000 }, 
     const id = encodeURIComponent(cy.uid);
     const { status } = await asDevice(nodes[0], admin, `/Marti/api/subscriptions/delete/${id}`, ['-X', 'DELETE']);
     expect(status).toBe(200);
-    await eventually('Cy is disconnected', () => !cy.isOpen, 1_000);
+    await eventually('Cy is disconnected', () => !cy.isOpen);
     cy = await open(people.cy, 'CY', 2);
   });
 
@@ -148,7 +149,7 @@ describe.skipIf(!hasNats() || stands)('three core nodes', { timeout: 120_000 }, 
       expect((await from(n % 3, '127.0.0.9', config, '-u', `${username}:wrong-${n}`)).status).toBe(401);
     const isLocked = async (node: number): Promise<boolean> =>
       (await from(node, '127.0.0.9', config, '-u', `${username}:${password}`)).status === 429;
-    for (const node of [0, 1, 2]) await eventually('the address is locked out', () => isLocked(node), 2_000);
+    for (const node of [0, 1, 2]) await eventually('the address is locked out', () => isLocked(node));
   });
 
   it('list and remove an emergency on each node, wherever its device is', async () => {
@@ -172,22 +173,19 @@ describe.skipIf(!hasNats() || stands)('three core nodes', { timeout: 120_000 }, 
     for (const node of nodes) expect(await listed(node)).toEqual([]);
   });
 
-  it('end a revoked certificate and follow a change of groups on every node within a second', async () => {
+  it('end a revoked certificate and follow a change of groups on every node', async () => {
     const admin = await apiDevice(nodes[0], work);
     const eve = await open(people.eve, 'EVE', 2);
     const certificate = `/Marti/api/certadmin/cert/${people.eve.hash}`;
     expect((await asDevice(nodes[0], admin, certificate, ['-X', 'DELETE'])).status).toBe(200);
-    await eventually('Eve is disconnected', () => !eve.isOpen, 1_000);
+    await eventually('Eve is disconnected', () => !eve.isOpen);
+    // Longer than what a node knows counts as current.
     await delay(1_000);
-    for (const node of nodes) {
-      const again = await streamDevice(node, people.eve, 'EVE');
-      await eventually('Eve is refused', () => !again.isOpen, 2_000);
-      expect(again.heard).toEqual([]);
-    }
+    for (const node of nodes) await isRefused(node, people.eve, 'EVE');
     const blue = await world.identity.groups.named('core_Blue');
     await world.identity.groups.addMember(blue?.id ?? '', people.cy.accountId);
     expect((await asDevice(nodes[0], admin, '/Marti/api/groups/update/cy')).status).toBe(200);
-    await cy.hears('that its groups have changed', (event) => event.type() === 't-x-g-c', 1_000);
+    await cy.hears('that its groups have changed', (event) => event.type() === 't-x-g-c');
     await cy.hears('where Ada is', (event) => event.uid() === ada.uid);
     await world.identity.groups.removeMember(blue?.id ?? '', people.cy.accountId);
     expect((await asDevice(nodes[0], admin, '/Marti/api/groups/update/cy')).status).toBe(200);
@@ -215,14 +213,13 @@ describe.skipIf(!hasNats() || stands)('three core nodes', { timeout: 120_000 }, 
     const dan = await open(people.dan, 'DAN2', 2);
     const before = stack.pid('core-2');
     signal('core-2', 'SIGKILL');
-    await eventually('Bob is disconnected', () => !bob.isOpen, 5_000);
+    await eventually('Bob is disconnected', () => !bob.isOpen);
     ada.send(marker('meanwhile'));
     await dan.hears("Ada's marker", isUid('meanwhile'));
     await isBack(stack, 'core-2', before);
     const hasGone = ({ raw }: CoT): boolean => JSON.stringify(raw.event.detail?.link ?? {}).includes(bob.uid);
     await dan.hears('that Bob has gone', (event) => event.type() === 't-x-d-d' && hasGone(event), 20_000);
-    await eventually('Bob is back', async () => (bob = await streamDevice(nodes[1], people.bob, 'BOB')).isOpen, 20_000);
-    bob.report();
+    bob = await open(people.bob, 'BOB', 1);
     await untilHeard(
       () => ada,
       () => bob,
@@ -244,8 +241,8 @@ describe.skipIf(!hasNats() || stands)('three core nodes', { timeout: 120_000 }, 
     const knocking = streamDevice(nodes[2], people.dan, 'DAN4');
     signal('core-3', 'SIGCONT');
     const again = await knocking;
-    await eventually('Dan is disconnected', () => !dan.isOpen, 2_000);
-    await eventually('Dan is refused', () => !again.isOpen, 2_000);
+    await eventually('Dan is disconnected', () => !dan.isOpen);
+    await eventually('Dan is refused', () => !again.isOpen);
     expect(again.heard).toEqual([]);
     await untilHeard(
       () => bob,

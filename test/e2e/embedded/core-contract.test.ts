@@ -11,7 +11,7 @@ import { coreContract, type CoreContractWorld } from '../../core/core-contract.t
 import { coreOf, curl, newChannel, newPerson, workDirectory } from './core-client.ts';
 import { newStack, type TestStack } from './embedded.ts';
 import { RUN, stands } from './running-stack.ts';
-import { streamDevice } from './stream-device.ts';
+import { letIn } from './stream-device.ts';
 
 const PASSWORD = 'a long enough password';
 const [JOHN, LONGER_NAME] = [`john${RUN}`, `john${RUN}-doe`];
@@ -43,7 +43,7 @@ describe('the embedded core', () => {
         const [certificateFile, keyFile] = [join(directory, 'c.pem'), join(directory, 'c.key')];
         writeFileSync(certificateFile, certificatePem);
         writeFileSync(keyFile, keyPem);
-        const device = await streamDevice(place, { certificateFile, keyFile }, callsign);
+        const device = await letIn(place, { certificateFile, keyFile }, callsign);
         device.report();
         return { uid: device.uid, leave: () => device.leave() };
       },

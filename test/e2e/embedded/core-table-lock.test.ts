@@ -16,7 +16,7 @@ import {
   workDirectory,
 } from './core-client.ts';
 import { eventually, newStack, query, stop, type TestStack } from './embedded.ts';
-import { position, type StreamDevice, streamDevice } from './stream-device.ts';
+import { position, type StreamDevice, letIn } from './stream-device.ts';
 
 const PASSWORD = 'a long enough password';
 const MISSION = '/Marti/api/missions/locked';
@@ -36,7 +36,7 @@ beforeAll(async () => {
   const people = [await newPerson(stack, 'ada', PASSWORD), await newPerson(stack, 'bob', PASSWORD)];
   await newChannel(stack, 'Search', people);
   const [ada, bob] = [await enroll(place, work, 'ada', PASSWORD), await enroll(place, work, 'bob', PASSWORD)];
-  devices = [await streamDevice(place, ada, 'ADA'), await streamDevice(place, bob, 'BOB')];
+  devices = [await letIn(place, ada, 'ADA'), await letIn(place, bob, 'BOB')];
   for (const device of devices) device.report();
 });
 afterAll(() => stop(stack.data));

@@ -9,7 +9,7 @@ import { asDevice, coreOf, type CorePlace, enroll, sendRequest, signingRequest, 
 import { asAdministrator, type User } from './devices-api.ts';
 import { eventually, newStack, outcomeOf, run, secretsOf, stop, type TestStack } from './embedded.ts';
 import { RUN, stands } from './running-stack.ts';
-import { streamDevice } from './stream-device.ts';
+import { letIn } from './stream-device.ts';
 
 /** Longer than the provider allows of itself: the ceiling of the account is raised first. */
 const SETTINGS = { ENROLLMENT_TTL_MINUTES: '2880', UPDATES_URL: 'off', MON_PROBE_INTERVAL: '2' };
@@ -84,7 +84,7 @@ describe('an enrollment', () => {
 
     const device = await enroll(core, work, one('ada'), tokenOf(made), `ANDROID-${one('ada')}`);
     expect((await asDevice(core, device, '/Marti/api/version')).status).toBe(200);
-    const onStream = await streamDevice(core, device, one('Ada'));
+    const onStream = await letIn(core, device, one('Ada'));
     await onStream.isUpToDate();
     const clients = await json<{ results: { username: string }[] }>('GET', '/api/clients');
     expect(clients.results.filter(({ username }) => username === ada.username)).toMatchObject([

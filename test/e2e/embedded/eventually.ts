@@ -1,5 +1,7 @@
 // Waiting for what will be so, without knowing when.
 
+/** Much on a loaded machine, and less than what a cache keeps by itself (20 s). */
+const WITHIN_MS = 15_000;
 const SOON_MS = 50;
 /** A question that takes work is asked less often the longer it waits. */
 const SELDOM_MS = 200;
@@ -8,7 +10,7 @@ const SELDOM_MS = 200;
 export async function eventually(
   what: string,
   holds: () => boolean | Promise<boolean>,
-  withinMs: number,
+  withinMs = WITHIN_MS,
 ): Promise<void> {
   const begun = Date.now();
   for (let waited = 0; waited < withinMs; waited = Date.now() - begun) {

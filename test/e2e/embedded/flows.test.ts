@@ -12,7 +12,7 @@ import { coreOf, enroll, newChannel, newPerson, workDirectory } from './core-cli
 import { eventually, newDataDirectory, newStack, secretsOf, stop, type TestStack } from './embedded.ts';
 import { changeFeed, feedNamed, KEY, plane, receiver } from './feed-source.ts';
 import { type FlowNode, REQUESTED, deployTelling, flowsMissing, signIn, type Report } from './flow-engine.ts';
-import { type StreamDevice, streamDevice } from './stream-device.ts';
+import { type StreamDevice, letIn } from './stream-device.ts';
 
 interface WithFlows {
   flows: { url: string; username: string; password: string };
@@ -133,7 +133,7 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
       expiresAt: null,
     });
     const core = coreOf(stack);
-    const device = await streamDevice(core, await enroll(core, workDirectory(stack), 'ada', key), 'ADA');
+    const device = await letIn(core, await enroll(core, workDirectory(stack), 'ada', key), 'ADA');
     // The connection of the engine stands already: the core asks for its groups again each minute,
     // to some 15 s.
     await eventually(
@@ -165,7 +165,7 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
       await newChannel(stack, group, [await newPerson(stack, name, 'word-of-a-person')]);
     const core = coreOf(stack);
     const deviceOf = async (name: string, callsign: string): Promise<StreamDevice> =>
-      streamDevice(core, await enroll(core, workDirectory(stack), name, 'word-of-a-person'), callsign);
+      letIn(core, await enroll(core, workDirectory(stack), name, 'word-of-a-person'), callsign);
     const gwen = await deviceOf('gwen', 'GWEN');
     const otto = await deviceOf('otto', 'OTTO');
     const wanted = { kind: 'adsb', url: source.url, interval_s: 5, group: 'Green', events_per_minute: 6000 };

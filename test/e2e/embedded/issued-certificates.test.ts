@@ -10,7 +10,7 @@ import { basic } from '../../http/fake-deps.ts';
 import { coreOf, type CorePlace, workDirectory } from './core-client.ts';
 import { eventually, newStack, type TestStack } from './embedded.ts';
 import { RUN, stands } from './running-stack.ts';
-import { streamDevice } from './stream-device.ts';
+import { letIn } from './stream-device.ts';
 
 let stack: TestStack;
 let core: CorePlace;
@@ -96,7 +96,7 @@ describe('a certificate that is issued', () => {
 
   it('lets a phone into 8443 with the bundle, new and old, and onto the stream with PEM', async () => {
     const pem = await saved(`/api/me/certs/${JOHN}~phone.p12/download?format=pem`, 'john.pem', JOHN);
-    const device = await streamDevice(core, { certificateFile: pem, keyFile: pem }, JOHN);
+    const device = await letIn(core, { certificateFile: pem, keyFile: pem }, JOHN);
     await device.isUpToDate();
     device.leave();
     for (const query of ['', '?compat=legacy']) {

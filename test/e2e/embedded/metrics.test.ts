@@ -56,7 +56,6 @@ describe('a scrape', () => {
       async () =>
         (value(await scrape(), 'holdfast_job_runs', { name: 'poll-health' }) ?? 0) >
         (value(before, 'holdfast_job_runs', { name: 'poll-health' }) ?? 0),
-      5000,
     );
     const after = await scrape();
     const grown = (family: string, labels = {}): number =>

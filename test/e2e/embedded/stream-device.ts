@@ -75,35 +75,35 @@ export async function streamDevice(
     sendText: (given) => void socket.write(given),
     report: (lat = 47.5) => send(position(uid, callsign, lat)),
     chat: (to, message) => send(chat({ uid, callsign }, to, message)),
-    async hears(what, fits, withinMs = 3_000) {
+    async hears(what, fits, withinMs) {
       await eventually(`${callsign} hears ${what}`, () => heard.some(fits), withinMs);
       return heard.find(fits) as CoT;
     },
     async isUpToDate() {
       const answered = heard.filter(isPong).length;
       send(ping(uid));
-      await eventually(`${callsign} has an answer to its ping`, () => heard.filter(isPong).length > answered, 5_000);
+      await eventually(`${callsign} has an answer to its ping`, () => heard.filter(isPong).length > answered);
     },
     leave: () => socket.destroy(),
   };
 }
 
 const RECONNECT_AFTER_MS = 200;
-const GREETED_WITHIN_MS = 10_000;
+const ANSWERED_WITHIN_MS = 20_000;
 
 /** Connects again, as devices do, until the core greets. */
 export async function letIn(
   core: CorePlace,
   device: Omit<Device, 'hash'>,
   callsign: string,
-  withinMs = 30_000,
+  withinMs = 40_000,
 ): Promise<StreamDevice> {
   const until = Date.now() + withinMs;
   for (;;) {
     const stream = await streamDevice(core, device, callsign);
     const isGreeted = (): boolean => stream.heard.some((event) => event.type() === 't-x-takp-v');
     const isAnswered = (): boolean => isGreeted() || !stream.isOpen;
-    await eventually(`the core answers ${callsign}`, isAnswered, GREETED_WITHIN_MS);
+    await eventually(`the core answers ${callsign}`, isAnswered, ANSWERED_WITHIN_MS);
     if (isGreeted()) return stream;
     if (Date.now() > until) throw new Error(`the core let ${callsign} in at no time within ${withinMs} ms`);
     await new Promise((resolve) => setTimeout(resolve, RECONNECT_AFTER_MS));

@@ -84,7 +84,7 @@ beforeAll(async () => {
      DELETE FROM cot_router WHERE id % 4 > 0;
      ANALYZE cot_router;`,
   );
-}, 60_000);
+});
 
 describe('a vacuum of a running stack', () => {
   it('FULL of all tables gives room back; meanwhile a second one is 409, and the first goes on', LONG, async () => {
