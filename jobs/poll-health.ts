@@ -69,9 +69,10 @@ async function tellEngine(deps: Deps, modules: readonly string[]): Promise<void>
   }
 }
 
-async function tellOne({ alerts, log, now }: Deps, measurement: Measurement): Promise<void> {
+async function tellOne({ alerts, health, log, now }: Deps, measurement: Measurement): Promise<void> {
   const { module } = measurement;
-  const observed = await alerts.observe({ ...evaluationOf(measurement), at: now().toISOString() });
+  const isShared = healthModuleOf(module)?.isLocal === true && !(await health.isAlone());
+  const observed = await alerts.observe({ ...evaluationOf(measurement), at: now().toISOString(), isShared });
   if (observed.kind === 'none') return;
   if (observed.kind === 'recovered') {
     log.info('alert.recovered', { module, from: observed.from });

@@ -52,6 +52,8 @@ export interface AlertEvaluation extends History {
   remedies: string[];
   /** ISO 8601. */
   at: string;
+  /** Of a local module while there are other processes, whose results come by our own database. */
+  isShared?: boolean;
 }
 
 /** The outcome of one attempt. */

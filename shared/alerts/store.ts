@@ -5,7 +5,7 @@
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { withTimeout } from '@holdfast/kit/timeout';
-import { type History, NO_HISTORY } from '../settings/status.ts';
+import { type History, NO_HISTORY, urgency } from '../settings/status.ts';
 import type { AlertJournal } from './journal.ts';
 import { AlertMemory, type Clock } from './memory.ts';
 import type {
@@ -194,13 +194,27 @@ export class AlertStore implements Alerts {
     const known = memory.known(module);
     const confirmed = table === undefined || memory.unconfirmedForMs(module) < CONFIRMED_FOR_MS;
     if (known !== undefined && status === 'ok' && isAtRest(known.state) && confirmed) return { kind: 'none' };
+    if (this.#isUnheard(evaluation)) return { kind: 'none' };
     const id = crypto.randomUUID();
     const there = await this.#inTable((alerts) => alerts.apply(evaluation, policy, id, runner, LEASE_SECONDS));
+    if (there === undefined && this.#isUnheard(evaluation)) return { kind: 'none' };
     const observation = there?.value.observation ?? memory.apply(evaluation, policy, id);
     if (there !== undefined) memory.adopt(module, there.value.state);
     if (there !== undefined && observation.kind === 'raised') memory.hold(observation.alert);
     if (memory.known(module) !== known) await this.#keep();
     return observation;
+  }
+
+  /**
+   * Rule `troubleElsewhere`: while the database is unavailable, and until all have told their
+   * results after it, another machine may still have what is better here. Ended now, its alert
+   * would be sent again.
+   */
+  #isUnheard({ module, status, isShared = false }: AlertEvaluation): boolean {
+    const { clock } = this.#options;
+    const isUnavailable = this.#unavailableSinceMs !== undefined;
+    if (!isShared || (!isUnavailable && clock.steadyMs() - this.#backSinceMs >= GRACE_MS)) return false;
+    return urgency(status) < urgency(this.#memory.known(module)?.state.told ?? 'ok');
   }
 
   async history(module: string): Promise<History> {

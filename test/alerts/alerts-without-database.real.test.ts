@@ -3,6 +3,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { Status } from '../../shared/settings/status.ts';
 import { alertDatabase, serverIsOld } from '../e2e/embedded/alert-database.ts';
 import { accepted, evaluation, newModule, POLICY, refused, take, takeOne } from './alerts-contract.ts';
 import { alertProcess, type AlertProcess } from './fake-alert-processes.ts';
@@ -146,6 +147,33 @@ describe('without the database', () => {
     later(BREAK_MS);
     expect((await alerts.observe(evaluation(module, 'ok'))).kind).toBe('none');
     expect((await newProcess().alerts.observe(evaluation(module, 'critical'))).kind).toBe('raised');
+  });
+
+  it('a process that does not hear of the trouble of another machine does not end it', async () => {
+    const module = newModule();
+    const [troubled, well] = [newProcess(), newProcess()];
+    const shared = (status: Status) => ({ ...evaluation(module, status), isShared: true });
+    expect((await troubled.alerts.observe(shared('critical'))).kind).toBe('raised');
+    await well.alerts.observe(shared('critical'));
+    for (const { line } of [troubled, well]) line.state = 'cut';
+    for (let count = 0; count < 2; count++) {
+      await take(well.alerts, module);
+      await troubled.alerts.observe(shared('critical'));
+      expect((await well.alerts.observe(shared('ok'))).kind).toBe('none');
+    }
+    for (const { line, later } of [troubled, well]) {
+      line.state = 'good';
+      later(60_000);
+    }
+    // Before it hears of the other one again.
+    await well.alerts.observe(shared('ok'));
+    await take(well.alerts, module);
+    await well.alerts.observe(shared('ok'));
+    expect((await well.alerts.observe(shared('critical'))).kind).toBe('none');
+    expect((await troubled.alerts.observe(shared('critical'))).kind).toBe('none');
+    expect(await rowsOf(module)).toHaveLength(1);
+    well.later(GRACE_MS);
+    expect((await well.alerts.observe(shared('ok'))).kind).toBe('recovered');
   });
 
   it('a restart alerts nobody twice and loses nothing, by the journal', async () => {

@@ -185,6 +185,22 @@ describe('a local module of two processes', () => {
       });
   });
 
+  it('is told to the alerts as one that others may have too, unless there are none', async () => {
+    const both = twoProcesses();
+    const { one, two } = both;
+    const told = new Map<string, boolean | undefined>();
+    const observe = one.alerts.observe.bind(one.alerts);
+    one.alerts.observe = async (evaluation) => {
+      told.set(evaluation.module, evaluation.isShared);
+      return observe(evaluation);
+    };
+    await both.pass(1, [one]);
+    expect([told.get('disk'), told.get('core')]).toEqual([false, false]);
+    await both.pass(1, [two]);
+    await both.pass(60, [one]);
+    expect([told.get('disk'), told.get('core')]).toEqual([true, false]);
+  });
+
   it('counts an older result again when its process is heard again', async () => {
     const both = twoProcesses({ disk: 3600 });
     const { one, two } = both;
