@@ -7,14 +7,7 @@ import { z } from 'zod';
 import type { Subscription } from '../model/parts.ts';
 import type { Presence, Stamp, StreamDevice } from '../model/stream.ts';
 import { type Client, placesOf, type Redeliver } from '../stream/client.ts';
-import {
-  type LocalClients,
-  meet,
-  type OtherNodes,
-  type RelayedEvent,
-  type RemoteClient,
-  type SentTo,
-} from '../stream/other-nodes.ts';
+import { type LocalClients, meet, type OtherNodes, type RemoteClient, type SentTo } from '../stream/other-nodes.ts';
 import type { NodeRun, WorkingNodes } from '../store/node-sessions.ts';
 import type { Outgoing } from '../stream/outboxes.ts';
 import type { Bus } from './bus.ts';
@@ -50,6 +43,8 @@ export interface MeshOptions extends NodeRun {
   now: () => Date;
   steadyMs: () => number;
 }
+
+type RelayedFrom = Pick<MeshEvent, 'sender' | 'isReport'> & { event: Relayed };
 
 /** More than the milliseconds since 1970: no number comes back after a restart. */
 const NUMBERS_PER_NODE = 2 ** 44;
@@ -270,29 +265,38 @@ export class Mesh implements OtherNodes {
     }
   }
 
-  #relay(batch: Batch, isReplay: boolean): void {
-    const sentMs = isReplay ? batch.atMs : undefined;
-    const stamp = this.#options.stampAt(batch.atMs);
-    for (const event of batch.events) {
-      const relayed = new Relayed(event.xml, stamp, this.#options.redeliver);
-      if (batch.isAnswer) this.#takeAnswer(event, relayed, batch.places ?? []);
-      else if (batch.clients !== undefined) this.#local?.relayTo(relayed, batch.clients, batch.places, sentMs);
-      else if (batch.places === undefined) this.#local?.relayToEverybody(relayed, sentMs);
-      else {
-        const client = event.isReport ? this.#clients.get(event.sender) : undefined;
-        if (client !== undefined) client.latest = relayed.kept();
-        this.#local?.relay(relayed, batch.places, event.except, sentMs);
-      }
+  #relay({ events, places, clients, isAnswer, atMs }: Batch, isReplay: boolean): void {
+    const sentMs = isReplay ? atMs : undefined;
+    const stamp = this.#options.stampAt(atMs);
+    const relayed = events.map(({ xml, sender, isReport, except }) => {
+      return { event: new Relayed(xml, stamp, this.#options.redeliver), sender, isReport, except };
+    });
+    if (isAnswer) for (const each of relayed) this.#takeAnswer(each, places ?? []);
+    else if (clients !== undefined)
+      for (const { event } of relayed) this.#local?.relayTo(event, clients, places, sentMs);
+    else if (places === undefined) for (const { event } of relayed) this.#local?.relayToEverybody(event, sentMs);
+    else {
+      this.#keepLatest(relayed);
+      this.#local?.relay(relayed, places, sentMs);
+    }
+  }
+
+  /** Of many reports of a sender the last one is copied. */
+  #keepLatest(relayed: readonly RelayedFrom[]): void {
+    const newest = new Map(relayed.filter(({ isReport }) => isReport).map(({ sender, event }) => [sender, event]));
+    for (const [sender, event] of newest) {
+      const client = this.#clients.get(sender);
+      if (client !== undefined) client.latest = event.kept();
     }
   }
 
   /** Whoever hears a client whose report is known has it already. */
-  #takeAnswer(event: MeshEvent, relayed: Relayed, places: readonly number[]): void {
-    const client = this.#clients.get(event.sender);
+  #takeAnswer({ sender, event }: RelayedFrom, places: readonly number[]): void {
+    const client = this.#clients.get(sender);
     if (client === undefined || client.latest !== undefined) return;
-    const kept: RelayedEvent = relayed.kept();
+    const kept = event.kept();
     client.latest = kept;
-    this.#local?.relay(kept, places, undefined);
+    this.#local?.relay([{ event: kept }], places);
   }
 }
 

@@ -35,6 +35,12 @@ export interface RelayedEvent extends Outgoing {
   event(): CotEvent | undefined;
 }
 
+export interface RelayedToPlaces {
+  event: RelayedEvent;
+  /** Of a device that doesn't get it. */
+  except?: string | undefined;
+}
+
 export interface SentTo {
   /** The client that it came from; undefined for an event of the server. */
   sender?: Client | undefined;
@@ -77,8 +83,8 @@ export interface OtherNodes {
  */
 export interface LocalClients {
   all(): Iterable<Client>;
-  /** To everybody here who receives from one of these places. */
-  relay(event: RelayedEvent, places: readonly number[], except: string | undefined, sentMs?: number): void;
+  /** Each, in this order, to everybody here who receives from one of these places. */
+  relay(events: readonly RelayedToPlaces[], places: readonly number[], sentMs?: number): void;
   /** To clients of these numbers that receive from one of the places. */
   relayTo(
     event: RelayedEvent,
@@ -115,14 +121,14 @@ export class Relay implements LocalClients {
     return this.#options.roster.all;
   }
 
-  relay(event: RelayedEvent, places: readonly number[], except: string | undefined, sentMs = Infinity): void {
-    const receivers = [...this.#options.audiences.among(places)].filter(
-      (client) =>
-        (except === undefined || client.shown?.uid !== except) &&
-        couldHear(client, places, sentMs) &&
-        !isHiddenFrom(client, event),
-    );
-    this.#options.outboxes.send(event, receivers);
+  relay(events: readonly RelayedToPlaces[], places: readonly number[], sentMs = Infinity): void {
+    const hearing = [...this.#options.audiences.among(places)].filter((client) => couldHear(client, places, sentMs));
+    const isFiltered = hearing.some(({ filter }) => filter !== undefined);
+    for (const { event, except } of events) {
+      const gets = (client: Client): boolean =>
+        (except === undefined || client.shown?.uid !== except) && !isHiddenFrom(client, event);
+      this.#options.outboxes.send(event, except === undefined && !isFiltered ? hearing : hearing.filter(gets));
+    }
   }
 
   /** By the groups as this node knows them: the sender's node may not know the newest. */
