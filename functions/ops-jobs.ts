@@ -18,10 +18,10 @@ const SIMULATION = '/api/ops/simulation';
 const ACCEPTED = { 202: jsonAnswer('The job; Location is its address', opsJobSchema) };
 
 const { body } = bodyOf({
-  clients: z.int().openapi({ description: 'At least 2; at most what the machine allows' }),
-  minutes: z.int().openapi({ description: 'How long they send, 1 to 60' }),
-  ramp: z.int().openapi({ description: 'Seconds over which they connect, at most 600' }),
-  every: z.int().openapi({ description: 'Seconds between two positions of a client, 1 to 60' }),
+  clients: z.int().default(50).openapi({ description: 'At least 2; at most what the machine allows' }),
+  minutes: z.int().default(1).openapi({ description: 'How long they send, 1 to 60' }),
+  ramp: z.int().default(10).openapi({ description: 'Seconds over which they connect, at most 600' }),
+  every: z.int().default(5).openapi({ description: 'Seconds between two positions of a client, 1 to 60' }),
 });
 
 const startSimulationRoute = apiRoute(

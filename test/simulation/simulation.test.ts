@@ -90,6 +90,11 @@ describe('a simulation', () => {
     }
   });
 
+  it('connects 50 clients for a minute unless told otherwise', async () => {
+    expect((await start({})).status).toBe(202);
+    expect((await job())?.input).toMatchObject({ clients: 50, minutes: 1, ramp: 10, every: 5 });
+  });
+
   it('stops on request, also asked of another process, and keeps its report', async () => {
     await start();
     await step();
