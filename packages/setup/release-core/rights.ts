@@ -18,8 +18,12 @@ import { readRevocationList } from '@holdfast/pki/revocation-list';
 const USERS_FILE = 'UserAuthenticationFile.xml';
 const USERS_FILE_MODE = 0o640;
 const LOOK_EVERY_MS = 1_000;
-/** The user manager starts a JVM, so failures must not be retried every second. */
-const PAUSE_AFTER_FAILURE_MS = 30_000;
+/**
+ * The user manager starts a JVM, so failures must not be retried every second for long. A server
+ * that has just started refuses it for a moment.
+ */
+const FIRST_PAUSE_MS = 2_000;
+const MAX_PAUSE_MS = 30_000;
 const MAX_REPORTED = 400;
 const MAX_OUTPUT = 32_768;
 /**
@@ -37,14 +41,20 @@ export interface RightsOptions {
   signal: AbortSignal;
   withinMs?: number;
   lookEveryMs?: number;
-  pauseMs?: number;
+  pauseMs?: (failuresInRow: number) => number;
+}
+
+/** 2 s, 4 s, 8 s, up to 30 s. */
+export function grantPauseMs(failuresInRow: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** (failuresInRow - 1), MAX_PAUSE_MS);
 }
 
 /** Processes the spool until `signal` aborts, one request at a time. */
 export async function carryOutGrants(options: RightsOptions): Promise<void> {
-  const { home, log, byHash, signal, lookEveryMs = LOOK_EVERY_MS, pauseMs = PAUSE_AFTER_FAILURE_MS } = options;
+  const { home, log, byHash, signal, lookEveryMs = LOOK_EVERY_MS, pauseMs = grantPauseMs } = options;
   const files = certificateFiles(home);
   let failed = false;
+  let failuresInRow = 0;
   const users = usersByManager(options);
   const noticed = async (work: Promise<void>): Promise<void> => {
     await work.catch((error: unknown) => {
@@ -71,7 +81,9 @@ export async function carryOutGrants(options: RightsOptions): Promise<void> {
   while (!signal.aborted) {
     failed = false;
     await grants.look();
-    await delay(failed ? pauseMs : lookEveryMs, undefined, { signal }).catch(() => undefined);
+    failuresInRow = failed ? failuresInRow + 1 : 0;
+    const restMs = failed ? pauseMs(failuresInRow) : lookEveryMs;
+    await delay(restMs, undefined, { signal }).catch(() => undefined);
   }
 }
 

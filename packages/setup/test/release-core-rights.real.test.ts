@@ -8,7 +8,7 @@ import { EMPTY_USERS, readUsersDocument, withEntry } from '@holdfast/core/admin/
 import { adminGrantSpool } from '../../../shared/people/service-accounts/admin-grants.ts';
 import { type TestCertificate, testPki, type TestPki } from '../../../test/core/fake-test-pki.ts';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { carryOutGrants } from '../release-core/rights.ts';
+import { carryOutGrants, grantPauseMs } from '../release-core/rights.ts';
 import { releasePrograms, type ReleasePrograms } from './release-programs.ts';
 
 /** Writes down how it was called, and does to the users file what a release's own does. */
@@ -66,7 +66,7 @@ function begin(options: { withinMs?: number } = {}): void {
     log,
     signal: over.signal,
     lookEveryMs: 20,
-    pauseMs: 20,
+    pauseMs: () => 20,
     ...options,
   });
 }
@@ -180,6 +180,10 @@ describe('a right that is taken', () => {
     expect(readFileSync(at('UserAuthenticationFile.xml'), 'utf8')).toContain('svc_x');
     release.userManagerIs(MANAGER);
     await poll(events).toContain('core.admin_right_taken');
+  });
+
+  it('is tried again after some seconds at first, and ever more seldom', () => {
+    expect([1, 2, 3, 4, 5, 500].map(grantPauseMs)).toEqual([2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
   });
 
   it('that nobody has needs no program', { timeout: 60_000 }, async () => {
