@@ -202,8 +202,12 @@ export class PeopleGroups {
     return entry.isActive ? this.#options.memberships(entry) : 'closed';
   }
 
-  #known(username: string): Promise<Membership[] | 'closed' | undefined> {
-    return this.#kept.ask(nameKey(username), () => this.#ask(username));
+  /** Nobody is kept as unknown: a directory that has just started may not show them yet. */
+  async #known(username: string): Promise<Membership[] | 'closed' | undefined> {
+    const key = nameKey(username);
+    const found = await this.#kept.ask(key, () => this.#ask(username));
+    if (found === undefined) this.#kept.forget(key);
+    return found;
   }
 }
 

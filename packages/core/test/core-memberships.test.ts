@@ -66,6 +66,13 @@ describe('groups of people', () => {
     expect(await people.of('ada')).toEqual([]);
   });
 
+  it('does not remember that the directory did not know somebody', async () => {
+    const { people, directory } = setUp();
+    expect(await people.find('ben')).toBeUndefined();
+    directory.addPerson('ben', 'x').groups.push('core_Ops');
+    expect(await people.of('ben')).toHaveLength(2);
+  });
+
   it('does not remember that the directory was away', async () => {
     const { people, directory } = setUp();
     directory.mood = 'down';
