@@ -51,6 +51,11 @@ const MAX_PAUSE_MS = 8_000;
 const STEADY_AFTER_MS = 60_000;
 const ASK_EVERY_MS = 25;
 
+/** Before the restart after this one. */
+export function longerPauseMs(pauseMs: number): number {
+  return Math.min(pauseMs * 2, MAX_PAUSE_MS);
+}
+
 /** A process that ended before it answered. */
 export class EarlyEnd extends Error {
   readonly how: string;
@@ -120,7 +125,7 @@ export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedP
     while (!stopping) {
       events.died(spec.role, reason, spec.lastWords(), pauseMs);
       await delay(pauseMs, undefined, { signal: wake.signal }).catch(() => undefined);
-      pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
+      pauseMs = longerPauseMs(pauseMs);
       if (stopping) return;
       try {
         await launch();

@@ -17,6 +17,7 @@ import { identify, isAlive, listenerOn, lockDirectory } from '../process/ownersh
 import {
   EarlyEnd,
   explainEarlyEnd,
+  longerPauseMs,
   type ProcessEvents,
   type ProcessSpec,
   supervise,
@@ -279,6 +280,12 @@ describe('a supervised process', () => {
   it('that cannot be started rejects with the reason', async () => {
     const part = supervise(spec({ start: () => spawn('/nonexistent/program') }), events());
     await expect(part.start()).rejects.toThrow('ENOENT');
+  });
+
+  it('that dies again and again is restarted after pauses that grow to some seconds', () => {
+    let pauseMs = 500;
+    const pauses = Array.from({ length: 6 }, () => (pauseMs = longerPauseMs(pauseMs)));
+    expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
   });
 
   it('that dies is restarted, and stopped for good when asked', async () => {
