@@ -65,7 +65,7 @@ export class Mesh implements OtherNodes {
   constructor(options: MeshOptions) {
     this.#options = options;
     const { node, bus, log, now } = options;
-    this.#sender = new Sender({ node, bus, log, now });
+    this.#sender = new Sender({ node, bus, nodesOf: (places) => this.#clients.nodesOf(places), log, now });
     this.#heard = new HeardNodes({ ...options, wanted: this.#wanted });
     this.peers = new Peers({
       ...options,

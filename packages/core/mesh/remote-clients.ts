@@ -143,6 +143,14 @@ export class RemoteClients {
     return [...this.#all.values()].filter((client) => client.node === node);
   }
 
+  /** Those with clients that receive from one of the places. */
+  nodesOf(places: readonly number[]): string[] {
+    const found = new Set<string>();
+    for (const { node, receivesFrom } of this.#all.values())
+      if (!found.has(node) && meet(receivesFrom, places)) found.add(node);
+    return [...found];
+  }
+
   /** Adds a client, or replaces what was known of it. */
   put(node: string, card: Card): Remote {
     const before = this.#all.get(card.number);

@@ -10,6 +10,8 @@ import { subjects } from './subjects.ts';
 export interface SenderOptions {
   node: string;
   bus: Bus;
+  /** Names of the other nodes with clients that receive from one of these places. */
+  nodesOf: (places: readonly number[]) => readonly string[];
   log: Log;
   now: () => Date;
   maxKeptBytes?: number;
@@ -161,10 +163,17 @@ export class Sender {
     const first = this.#sequence + 1;
     const messages = this.#encoded(open, events, first);
     this.#sequence += messages.length;
-    if (bus.isUp) for (const message of messages) for (const subject of open.subjects) bus.publish(subject, message);
+    const targets = bus.isUp ? this.#targetsNow(open) : [];
+    for (const message of messages) for (const subject of targets) bus.publish(subject, message);
     if (lasting.length === 0) return;
     const kept = lasting.length === events.length ? messages : this.#encoded(open, lasting, first);
     for (const [at, message] of kept.entries()) this.#keep({ subjects: open.subjects, message, sequence: first + at });
+  }
+
+  /** A large event goes to each node once, not once for each of its groups. */
+  #targetsNow({ subjects: given, places = [], bytes }: Open): readonly string[] {
+    if (bytes <= MAX_MESSAGE_BYTES || given.length === 1) return given;
+    return this.#options.nodesOf(places).map((node) => subjects.node(node));
   }
 
   #encoded({ places, clients, isAnswer }: Target, events: readonly MeshEvent[], sequence: number): Buffer[] {

@@ -84,7 +84,14 @@ describe('what is kept for nodes that are cut off', () => {
   it('is the newest, and says when something is missing', () => {
     const hub = new MemoryHub();
     const [bus, log] = [hub.bus(), memoryLog()];
-    const sender = new Sender({ node: 'core', bus, log, now: () => new Date(), maxKeptBytes: 1_000 });
+    const sender = new Sender({
+      node: 'core',
+      bus,
+      nodesOf: () => [],
+      log,
+      now: () => new Date(),
+      maxKeptBytes: 1_000,
+    });
     for (let n = 0; n < 30; n++) sender.tell(Buffer.from(`message ${n} ${'x'.repeat(80)}`));
     const before = hub.published;
     const all = () => true;

@@ -67,6 +67,23 @@ describe('events between nodes', () => {
     }
   });
 
+  it('go once to each node that needs them when they are large, whatever the number of groups', async () => {
+    const {
+      people,
+      nodes: [a, b, c],
+    } = cluster(3);
+    const groups = Array.from({ length: 20 }, (_, n) => `Group ${n}`);
+    people.set('ada', groups).set('ben', groups).set('cyd', ['Sea']);
+    const [ada, ben] = [await a.report('ada'), await b.report('ben')];
+    await c?.report('cyd');
+    ben.forget();
+    const before = [b.bus.taken, c?.bus.taken];
+    await ada.say(cot('large', 'b-m-p-s-m', `<remarks>${'x'.repeat(1_500_000)}</remarks>`), cot('m1', 'b-m-p-s-m'));
+    expect(ben.names()).toEqual(['b-m-p-s-m large', 'b-m-p-s-m m1']);
+    expect(b.bus.taken - (before[0] ?? 0)).toBe(6 + groups.length);
+    expect(c?.bus.taken).toBe(before[1]);
+  });
+
   it('with a named receiver reach that device alone, by uid or callsign', async () => {
     const {
       people,
