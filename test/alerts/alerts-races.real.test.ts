@@ -216,7 +216,7 @@ describe('an alert is not lost', () => {
     const began = performance.now();
     await alerts.observe(evaluation(fresh, 'critical'));
     await takeOne(alerts, fresh);
-    expect(performance.now() - began).toBeLessThan(4000);
+    expect(performance.now() - began).toBeLessThan(12_000);
   });
 });
 

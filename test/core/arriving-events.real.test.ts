@@ -41,10 +41,10 @@ describe('events that arrive', () => {
 
   it('cost time by their length alone, and what is none costs no memory', () => {
     const events = arrivingEvents(1e9);
-    const began = performance.now();
+    const before = process.cpuUsage();
     for (let n = 0; n < 5_000; n++) events.read('<event '.repeat(1_000));
     expect(events.read('</event>')).toHaveLength(1);
     for (let n = 0; n < 5_000; n++) events.read(' '.repeat(10_000));
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(process.cpuUsage(before).user).toBeLessThan(5_000_000);
   });
 });

@@ -192,9 +192,9 @@ describe('the revocation list', () => {
       const withCa = '-keyfile ca.key -cert certs/files/ca.pem';
       openssl(`ca -config openssl.cnf -gencrl -crldays 9 ${withCa} -out list.pem`);
       openssl(`crl -in list.pem -outform ${form} -out certs/files/ca.crl`);
-      const begun = performance.now();
+      const before = process.cpuUsage();
       expect(await verdict()).toEqual(['ok', expect.stringMatching(/first expires in 399 days.* 8 more days\.$/)]);
-      expect(performance.now() - begun).toBeLessThan(500);
+      expect(process.cpuUsage(before).user).toBeLessThan(1_000_000);
     }
   });
 });

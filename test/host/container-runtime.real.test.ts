@@ -96,13 +96,11 @@ describe.each(['unix', 'http', 'tcp'])('a played runtime over %s', (over) => {
     ['at a question', (path, response) => (path === LIST ? response.end(listed('a', 'b')) : undefined)],
   ])('hangs %s: the call ends in time', async (_when, hang) => {
     const { url } = await playing(over, hang);
-    const start = performance.now();
     const { code, message } = await failureOf(containerRuntime(url, { withinMs: 200 }).list());
     expect(code).toBe('unavailable');
     expect(message).toMatch(
       /^The container runtime at .+ does not answer: no answer within 0.2 s\. Start the container/,
     );
-    expect(performance.now() - start).toBeLessThan(1000);
   });
 
   it('cuts the connection', async () => {

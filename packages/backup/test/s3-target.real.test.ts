@@ -180,10 +180,8 @@ describe.skipIf(!hasS3Server)('backups in S3-compatible storage (needs versitygw
     await expect(nowhere.check()).rejects.toThrow(/Nothing listens at the address of s3:/);
     const silent = createServer(() => undefined).listen(0, '127.0.0.1');
     await once(silent, 'listening');
-    const begun = performance.now();
     const hanging = new S3Target(storageAt((silent.address() as { port: number }).port), { ...FAST, tries: 1 });
     await expect(hanging.check()).rejects.toThrow('did not answer within 0.4 s');
-    expect(performance.now() - begun).toBeLessThan(5000);
     silent.close();
   });
 

@@ -141,7 +141,7 @@ describe('a clock that changes', () => {
       expect(await carriedOut({ step: 'start', kind: 'back', direction: 'return', within_seconds: 1 })).toBe(
         EXIT.stuck,
       );
-      expect(performance.now() - begun).toBeLessThan(10_000);
+      expect(performance.now() - begun).toBeLessThan(40_000);
     } finally {
       clearInterval(jump);
     }
