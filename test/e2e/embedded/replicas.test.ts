@@ -89,7 +89,7 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
       ALERT_EMAIL_TO: 'duty@example.org',
       TRUSTED_PROXIES: '127.0.0.1',
       UPDATES_URL: 'off',
-      MON_DISK_INTERVAL: '5',
+      MON_DISK_INTERVAL: '2',
       MON_DISK_WARNING: '100',
       MON_DISK_CRITICAL: '100',
       MON_AUTOVACUUM_INTERVAL: '1',
@@ -335,7 +335,7 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'two management proc
         30_000,
       );
     await eventually('the mail', () => mailsOf('disk') > 0, 20_000);
-    for (const end = Date.now() + 15_000; Date.now() < end;)
+    for (const end = Date.now() + 6_000; Date.now() < end;)
       for (const api of apis()) expect((await healthAt(api))['disk']).toMatchObject({ status: 'critical' });
     expect(await json('GET', '/api/alerts?module=disk')).toMatchObject({ count: 1 });
     await second.kill();
