@@ -88,6 +88,12 @@ const ADDRESS =
 const MAX_ADDRESS_LENGTH = 254;
 const MAX_NAME_LENGTH = 200;
 
+/** One or several URLs, separated by commas. */
+export function urlsIn(text: string): [string, ...string[]] {
+  const [first = '', ...others] = text.split(',').map((part) => part.trim());
+  return [first, ...others];
+}
+
 /**
  * Email addresses and senders as they may stand in a setting, a mail command and a header without
  * meaning anything else. True for the addresses that mail is sent to and from.

@@ -9,6 +9,7 @@ import { createSecureContext, rootCertificates, type SecureContext } from 'node:
 import type { Dispatcher, Pool } from 'undici';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import { API_ACCOUNT } from '@holdfast/kit/names';
+import { CoreConnector } from './connector.ts';
 
 /**
  * The password of every bundle of the embedded core and of a release; it is public and protects
@@ -133,7 +134,6 @@ function unavailable(file: string, what: string, remedy: string): AppError {
 }
 
 const LOOK_MS = 1_000;
-const CONNECT_WITHIN_MS = 5_000;
 /**
  * Used when the core does not announce its idle timeout: a release closes idle connections after 20
  * s (Tomcat's default). The embedded core announces 65 s.
@@ -141,8 +141,8 @@ const CONNECT_WITHIN_MS = 5_000;
 const IDLE_MS = 4_000;
 
 export interface ConnectionsOptions extends CredentialsOptions {
-  /** Scheme, host and port. */
-  origin: string;
+  /** Of one core, the preferred one first. */
+  addresses: readonly [string, ...string[]];
   /** Maximum number of connections. */
   connections: number;
   /** Their source address; default: the system chooses. */
@@ -153,6 +153,7 @@ export interface Connections {
   pool: Pool;
   /** Call these on the pool. */
   request: (this: Dispatcher, options: Dispatcher.RequestOptions) => Promise<Dispatcher.ResponseData>;
+  connector: CoreConnector;
   /** Of `ca.pem`, in its order. */
   authorities: X509Certificate[];
   /** The core's session, which saves it a lookup at each request. */
@@ -176,21 +177,30 @@ export class CoreConnections {
     this.bundle = this.#files.bundle;
   }
 
-  async #poolWith(secureContext: SecureContext): Promise<Pick<Connections, 'pool' | 'request'>> {
-    const { origin, connections, localAddress } = this.#options;
+  /** The hosts of the address in use, else of all. */
+  get hosts(): string {
+    const reached = this.#kept?.connector.reached;
+    const addresses = reached === undefined ? this.#options.addresses : [reached];
+    return addresses.map((address) => new URL(address).host).join(', ');
+  }
+
+  async #poolWith(secureContext: SecureContext): Promise<Pick<Connections, 'pool' | 'request' | 'connector'>> {
+    const { addresses, connections, localAddress } = this.#options;
     // Late: at the first request, not at the start of management.
-    const [{ default: Pool }, { default: request }] = await Promise.all([
+    const [{ default: Pool }, { default: request }, { default: build }] = await Promise.all([
       import('undici/lib/dispatcher/pool.js'),
       import('undici/lib/api/api-request.js'),
+      import('undici/lib/core/connect.js'),
     ]);
-    const pool = new Pool(origin, {
+    const connector = new CoreConnector(addresses, secureContext, build);
+    const pool = new Pool(new URL(addresses[0]).origin, {
       connections,
       allowH2: false,
       keepAliveTimeout: IDLE_MS,
-      connect: { secureContext, timeout: CONNECT_WITHIN_MS },
+      connect: connector.connect,
       ...(localAddress === undefined ? {} : { localAddress }),
     });
-    return { pool, request };
+    return { pool, request, connector };
   }
 
   async #look(): Promise<Connections> {
@@ -202,7 +212,13 @@ export class CoreConnections {
       this.#kept = { ...opened, authorities, cookie: undefined, mark };
     }
     this.#lookedAtMs = performance.now();
+    void this.#return(this.#kept);
     return this.#kept;
+  }
+
+  /** To the first address, which alone has some of the work. */
+  async #return(from: Connections): Promise<void> {
+    if (await from.connector.isFirstBack()) this.forget(from);
   }
 
   /** Requests in progress on them finish normally. */

@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { z } from 'zod';
+import { urlsIn } from '@holdfast/kit/addresses';
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
 import { failureWords, foreignWords } from '@holdfast/kit/text';
 import { withTimeout } from '@holdfast/kit/timeout';
@@ -26,7 +27,8 @@ const LATE = /^UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT$/;
 /** TLS alerts with which a server refuses our certificate. */
 const REFUSED = /^ERR_SSL_\w*ALERT\w*(?:CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED|HANDSHAKE_FAILURE)/;
 
-export interface CorePortOptions extends Omit<ConnectionsOptions, 'origin'> {
+export interface CorePortOptions extends Omit<ConnectionsOptions, 'addresses'> {
+  /** One or several, as in the setting; the path is that of the first. */
   url: string;
   /** The setting with the address. */
   variable: string;
@@ -50,14 +52,19 @@ const MOMENT_MS = 200;
 export class CorePort {
   readonly connections: CoreConnections;
   readonly base: URL;
-  readonly #system: string;
+  readonly #name: string;
   readonly #variable: string;
 
   constructor({ url, variable, name, ...options }: CorePortOptions) {
-    this.base = new URL(url);
-    this.connections = new CoreConnections({ ...options, origin: this.base.origin });
-    this.#system = `${name} at ${this.base.host}`;
+    const addresses = urlsIn(url);
+    this.base = new URL(addresses[0]);
+    this.connections = new CoreConnections({ ...options, addresses });
+    this.#name = name;
     this.#variable = variable;
+  }
+
+  get #system(): string {
+    return `${this.#name} at ${this.connections.hosts}`;
   }
 
   within(limitMs: number): CoreCalls {

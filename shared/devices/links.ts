@@ -1,6 +1,6 @@
 // Builds the text that a device scans to enroll, in the exact form that each app reads.
 
-import { urlHost } from '@holdfast/kit/addresses';
+import { urlHost, urlsIn } from '@holdfast/kit/addresses';
 
 export interface EnrollmentFacts {
   /** SERVER_ADDRESS. */
@@ -55,7 +55,7 @@ function plainDescription({ description, host }: EnrollmentFacts): string {
   return plain === '' ? host : plain;
 }
 
-/** The port of `tls://host:port`; the usual one where none is said. */
+/** The port of `tls://host:port`, of several the first one's; the usual one where none is said. */
 export function streamingPortOf(url: string | undefined): number {
   return portOf(url, USUAL_STREAMING_PORT);
 }
@@ -66,6 +66,6 @@ export function apiPortOf(url: string | undefined): number {
 }
 
 function portOf(url: string | undefined, usual: number): number {
-  const port = url === undefined ? '' : new URL(url).port;
+  const port = url === undefined ? '' : new URL(urlsIn(url)[0]).port;
   return port === '' ? usual : Number(port);
 }

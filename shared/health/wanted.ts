@@ -1,7 +1,7 @@
 // Derives from the settings the values that health checks: tuning, public names, TLS endpoints and
 // the core.
 
-import { isIpAddress, isWildcardAddress, urlHost } from '@holdfast/kit/addresses';
+import { isIpAddress, isWildcardAddress, urlHost, urlsIn } from '@holdfast/kit/addresses';
 import type { Secret } from '@holdfast/kit/secret';
 import type { TlsEndpoint } from '../host/port.ts';
 import type { WantedRetention } from '../retention/port.ts';
@@ -97,11 +97,16 @@ function ownEndpoints(settings: Settings, listen: string | undefined): TlsEndpoi
   const api = isWildcardAddress(listen ?? '') ? '127.0.0.1' : listen;
   if (api !== undefined)
     own.unshift(...[settings.API_PORT, settings.PORTAL_PORT].map((port) => `https://${urlHost(api)}:${port}`));
-  return own.flatMap((url) => (url === undefined ? [] : [endpointOf(url, 'own')]));
+  return own.flatMap((urls) => ownEndpoint(urls) ?? []);
 }
 
-function ownEndpoint(url: string | undefined): TlsEndpoint | undefined {
-  return url === undefined ? undefined : endpointOf(url, 'own');
+function ownEndpoint(urls: string | undefined): TlsEndpoint | undefined {
+  if (urls === undefined) return undefined;
+  const all = urlsIn(urls).map((url) => endpointOf(url, 'own'));
+  const [first, ...others] = all;
+  if (first === undefined || others.length === 0) return first;
+  const name = all.map((each) => each.name).join(', ');
+  return { ...first, name, others: others.map(({ host, port }) => ({ host, port })) };
 }
 
 /** Of an `https:` or `tls:` URL. */

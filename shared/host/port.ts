@@ -130,6 +130,8 @@ export interface TlsEndpoint {
   port: number;
   /** The address to connect to, when it isn't the one that the name resolves to. */
   address?: string;
+  /** Of the same service: they are inspected too, and the first that is reachable counts. */
+  others?: readonly { host: string; port: number }[];
   /** The trusted authorities: `public` those of the system, `own` these and the stack's own CA. */
   trust: 'public' | 'own';
 }

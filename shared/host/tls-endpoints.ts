@@ -28,7 +28,7 @@ const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQU
 export function tlsEndpoints(options: { ownCaFile: string | undefined; withinMs?: number }): TlsEndpoints {
   const { ownCaFile, withinMs = 5000 } = options;
 
-  async function inspect(endpoint: TlsEndpoint): Promise<TlsState> {
+  async function inspectOne(endpoint: TlsEndpoint): Promise<TlsState> {
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(), withinMs);
     try {
@@ -42,7 +42,15 @@ export function tlsEndpoints(options: { ownCaFile: string | undefined; withinMs?
     }
   }
 
-  return { inspect };
+  return {
+    async inspect({ others = [], ...endpoint }) {
+      const [first, ...rest] = await Promise.all([
+        inspectOne(endpoint),
+        ...others.map((other) => inspectOne({ ...endpoint, ...other })),
+      ]);
+      return first.reachable ? first : (rest.find(({ reachable }) => reachable) ?? first);
+    },
+  };
 }
 
 async function readOwn(file: string, limit: AbortSignal): Promise<Own> {

@@ -11,6 +11,7 @@ import {
   isWildcardAddress,
   normalAddress,
   readSender,
+  urlsIn,
 } from '@holdfast/kit/addresses';
 import { messageOf } from '@holdfast/kit/app-error';
 import { parseThinning } from '@holdfast/kit/core-wire';
@@ -142,6 +143,13 @@ export function url(...schemes: [string, ...string[]]): Kind<string> {
   return checked(`${urlWords(schemes)}, without user and password`, (text) => {
     return isUrl(text, schemes) && new URL(text).username === '' && new URL(text).password === '';
   });
+}
+
+/** One such URL, or several of one service; the text is kept as it is. */
+export function urls(...schemes: [string, ...string[]]): Kind<string> {
+  const one = url(...schemes);
+  const expects = `${one.expects}, or several separated by commas`;
+  return checked(expects, (text) => urlsIn(text).every((each) => one.schema.safeParse(each).success));
 }
 
 /**

@@ -22,6 +22,7 @@ import {
   trueOrFalse,
   url,
   urlOrOff,
+  urls,
   visibleSecret,
   wholeNumber,
 } from './kinds.ts';
@@ -76,19 +77,19 @@ export const PLACE_SETTINGS = {
     about: 'Directory of that database (PGDATA) as this machine sees it, to measure its free disk space',
     example: '/var/lib/postgresql/data',
   }),
-  CORE_API_URL: optional(url('https'), {
+  CORE_API_URL: optional(urls('https'), {
     section: 'places',
-    about: 'Admin API of the core',
+    about: 'Admin API of the core; of several nodes all, separated by commas: the first that can be reached is used',
     example: 'https://takserver:8443',
   }),
-  CORE_ENROLLMENT_URL: optional(url('https'), {
+  CORE_ENROLLMENT_URL: optional(urls('https'), {
     section: 'places',
-    about: 'Enrollment of the core',
+    about: 'Enrollment of the core; of several nodes all, as above',
     example: 'https://takserver:8446',
   }),
-  CORE_STREAMING_URL: optional(url('tls'), {
+  CORE_STREAMING_URL: optional(urls('tls'), {
     section: 'places',
-    about: 'CoT stream of the core',
+    about: 'CoT stream of the core; of several nodes all, as above',
     example: 'tls://takserver:8089',
   }),
   CORE_DATA_DIR: optional(text('an absolute path', /^\/[^\p{Cc}]{0,4095}$/u), {

@@ -2,6 +2,7 @@
 // follows it, and removes all of it. Steps can be repeated, by any process of management: whatever
 // interrupts one, the next removes what was made.
 
+import { urlsIn } from '@holdfast/kit/addresses';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { DAY_MS, SECOND_MS } from '@holdfast/kit/time';
 import type { Core } from '../core/port.ts';
@@ -135,7 +136,7 @@ async function makeAccount(context: ServiceAccountContext, jobId: string): Promi
 async function placesOf({ core, settings }: CarryOnDeps): Promise<SimulationOrder['places']> {
   const nodes = (await core.stream())?.cluster?.nodes.filter(({ state }) => state === 'up') ?? [];
   const own = settings.CORE_STREAMING_URL;
-  const urls = nodes.length > 0 ? nodes.map(({ streaming }) => streaming) : own === undefined ? [] : [own];
+  const urls = nodes.length > 0 ? nodes.map(({ streaming }) => streaming) : own === undefined ? [] : urlsIn(own);
   if (urls.length === 0)
     throw new AppError('unavailable', 'The stream of the core has no address. Remedy: set CORE_STREAMING_URL.');
   return urls.map((url) => {

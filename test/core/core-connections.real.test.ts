@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { type HttpCore, httpCore } from '../../shared/core/http.ts';
 import { asRoot } from '../e2e/embedded/embedded.ts';
+import { cuttingProxy } from '../support/cutting-proxy.ts';
 import { freePort } from '../support/free-port.ts';
 import { failureOf, type OddCore, type Routes, sendJson, wrapped } from './fake-odd-core.ts';
 import { testPki } from './fake-test-pki.ts';
@@ -108,6 +109,41 @@ describe('the connection', () => {
     });
     await other.close();
     plain.close();
+  });
+
+  it('is made with the next address while the first one is down, with each request once, and with the first again', async () => {
+    const proxy = await cuttingProxy(server.url);
+    const both = httpCore({ url: `${proxy.url},${server.url}`, dataDir: server.dataDir });
+    const place = (): string => `https://${both.port.connections.hosts}/`;
+    serve({ [`GET ${CERTIFICATES}`]: [], 'POST /changed': wrapped(1) });
+    await both.certificates();
+    expect(place()).toBe(proxy.url);
+    proxy.mood('closed');
+    server.requests.length = 0;
+    // Whether it was sent to the first one is not known: it is not repeated.
+    await expect.poll(() => both.certificates().catch(() => undefined)).toEqual([]);
+    expect((await both.port.within(5_000).ask('POST', '/changed', { body: '{}' })).status).toBe(200);
+    expect(server.requests.filter((each) => each.startsWith('POST'))).toEqual(['POST /changed']);
+    expect(place()).toBe(new URL(server.url).href);
+    proxy.mood('good');
+    const placeNow = async (): Promise<string> => {
+      await both.certificates();
+      return place();
+    };
+    await expect.poll(placeNow, { timeout: 10_000 }).toBe(proxy.url);
+    await both.close();
+    await proxy.close();
+  });
+
+  it('names all addresses when none can be reached', async () => {
+    const [first, second] = [await freePort(), await freePort()];
+    const url = `https://127.0.0.1:${first}, https://127.0.0.1:${second}`;
+    const nobody = httpCore({ url, dataDir: server.dataDir });
+    expect(await failureOf(nobody.status())).toMatchObject({
+      code: 'unavailable',
+      message: `The core at 127.0.0.1:${first}, 127.0.0.1:${second} refused the connection`,
+    });
+    await nobody.close();
   });
 
   it('needs its files, and names the one that is missing, unreadable or another, with the remedy', async () => {

@@ -118,6 +118,29 @@ describe('a certificate is refused', () => {
   });
 });
 
+describe('of several addresses', () => {
+  it('the first that can be reached is used, and a refusal by it counts', async () => {
+    const [nobody, port] = [await freePort(), await serve(answering)];
+    const refusing = await serve((socket) => socket.end());
+    const urls = (...ports: number[]) => ({
+      streamingUrl: ports.map((each) => `tls://127.0.0.1:${each}`).join(),
+      apiUrl: ports.map((each) => `https://127.0.0.1:${each}`).join(),
+    });
+    expect(await connect(0, urls(nobody, port))).toHaveProperty('connection');
+    expect(await connect(0, urls(nobody, refusing, port))).toEqual({ refused: 'the core ended the connection' });
+    expect(await devicesAt(0, urls(nobody, refusing)).roles('AA')).toBeUndefined();
+  });
+
+  it('all are named when none can be reached', async () => {
+    const [first, second] = [await freePort(), await freePort()];
+    const streamingUrl = `tls://127.0.0.1:${first},tls://127.0.0.1:${second}`;
+    await expect(connect(0, { streamingUrl })).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringMatching(new RegExp(`:${first} refuses connections.*:${second} refuses connections`)),
+    });
+  });
+});
+
 describe('nothing is said of the certificate', () => {
   it('where nobody listens, or nobody finishes a handshake', async () => {
     const mute = await listen(createRawServer(() => undefined));

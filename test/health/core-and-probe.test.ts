@@ -216,4 +216,18 @@ describe('core', () => {
       streaming: { name: 'tls://cot.example.org', host: 'cot.example.org', port: 8089, trust: 'own' },
     });
   });
+
+  it('takes several addresses of the core as one endpoint', () => {
+    const values = { CORE_ENROLLMENT_URL: 'https://core:8446,https://core-2:8446/' };
+    const { settings } = loadSettings([{ source: 'environment', values }], 'embedded');
+    const { coreEndpoints, tlsEndpoints } = wantedOf(settings, { listen: undefined, mode: 'embedded' });
+    const expected = {
+      name: 'https://core:8446, https://core-2:8446',
+      host: 'core',
+      port: 8446,
+      trust: 'own',
+      others: [{ host: 'core-2', port: 8446 }],
+    };
+    expect([coreEndpoints.enrollment, tlsEndpoints]).toEqual([expected, [expected]]);
+  });
 });

@@ -249,7 +249,10 @@ describe('settings', () => {
         ['ldap://h:389', 'ldaps://h'],
         ['http://h', 'h'],
       ],
-      CORE_STREAMING_URL: [['tls://h:8089'], ['https://h', 'h:8089']],
+      CORE_STREAMING_URL: [
+        ['tls://h:8089', 'tls://h:8089, tls://i'],
+        ['https://h', 'h:8089', 'tls://h,', 'tls://h,https://i'],
+      ],
       CONTAINER_RUNTIME_URL: [
         ['unix:///run/docker.sock', 'tcp://127.0.0.1:2375'],
         ['docker', 'unix://'],

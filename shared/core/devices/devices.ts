@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { z } from 'zod';
+import { urlsIn } from '@holdfast/kit/addresses';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { ClientKeys, CoreDevices, KeptKey, Met } from './port.ts';
 import { type DevicePlace, openDeviceSocket, Refused, whyEnded } from './socket.ts';
@@ -144,16 +145,29 @@ export class TlsCoreDevices implements CoreDevices {
     return key;
   }
 
-  async #opened(place: DevicePlace, hash: string) {
+  /** At the first place that can be reached. */
+  async #opened(places: readonly DevicePlace[], hash: string): Promise<{ place: DevicePlace; socket: TLSSocket }> {
     const key = await this.#keyOf(hash);
-    return openDeviceSocket(place, await readAuthority(this.#caFile), key);
+    const authority = await readAuthority(this.#caFile);
+    const problems: AppError[] = [];
+    for (const place of places) {
+      try {
+        return { place, socket: await openDeviceSocket(place, authority, key) };
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        problems.push(error);
+      }
+    }
+    const [first, ...others] = problems;
+    if (first !== undefined && others.length === 0) throw first;
+    throw new AppError('unavailable', problems.map(({ message }) => message).join(' '), { cause: first });
   }
 
-  async #connected(place: DevicePlace, hash: string): Promise<Met> {
+  async #connected(places: readonly DevicePlace[], hash: string): Promise<Met> {
     const begunMs = performance.now();
     let streams = 0;
     try {
-      const socket = await this.#opened(place, hash);
+      const { place, socket } = await this.#opened(places, hash);
       const connection = crypto.randomUUID();
       streams = 1;
       const stream = new DeviceStream(socket, this.#heldForMs, () => {
@@ -176,9 +190,10 @@ export class TlsCoreDevices implements CoreDevices {
   }
 
   async roles(hash: string): Promise<string[] | undefined> {
-    const place = placeOf(this.#apiUrl, 'CORE_API_URL', API_PORT);
+    const places = placesOf(this.#apiUrl, 'CORE_API_URL', API_PORT);
     try {
-      return await askRoles(await this.#opened(place, hash), place);
+      const { place, socket } = await this.#opened(places, hash);
+      return await askRoles(socket, place);
     } catch (error) {
       if (error instanceof Refused) return undefined;
       throw error;
@@ -186,11 +201,11 @@ export class TlsCoreDevices implements CoreDevices {
   }
 
   async connect(hash: string, at?: string): Promise<Met> {
-    const place = placeOf(at ?? this.#streamingUrl, 'CORE_STREAMING_URL', STREAMING_PORT);
+    const places = placesOf(at ?? this.#streamingUrl, 'CORE_STREAMING_URL', STREAMING_PORT);
     if (this.#open >= MAX_HELD)
       throw new AppError('unavailable', `There are already ${MAX_HELD} open connections to the core. Try again later.`);
     this.#open += 1;
-    return this.#connected(place, hash);
+    return this.#connected(places, hash);
   }
 
   async answers(connection: string): Promise<boolean> {
@@ -211,11 +226,13 @@ export class TlsCoreDevices implements CoreDevices {
   }
 }
 
-function placeOf(url: string | undefined, variable: string, usual: number): DevicePlace {
-  if (url === undefined)
+function placesOf(urls: string | undefined, variable: string, usual: number): DevicePlace[] {
+  if (urls === undefined)
     throw new AppError('unavailable', `The core cannot be called for this. Remedy: set ${variable}.`);
-  const { hostname, port } = new URL(url);
-  return { name: url, host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) };
+  return urlsIn(urls).map((name) => {
+    const { hostname, port } = new URL(name);
+    return { name, host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) };
+  });
 }
 
 async function readAuthority(file: string): Promise<string> {

@@ -2,6 +2,7 @@
 
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { urlsIn } from '@holdfast/kit/addresses';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
 import { base64, foreignWords } from '@holdfast/kit/text';
@@ -116,7 +117,7 @@ export class HttpEnrollment implements CoreEnrollment {
       dataDir,
       trust: 'public',
       connections: CONNECTIONS,
-      localAddress: LOOPBACK.test(new URL(url).hostname) ? OUR_ADDRESS : undefined,
+      localAddress: urlsIn(url).every((each) => LOOPBACK.test(new URL(each).hostname)) ? OUR_ADDRESS : undefined,
     });
   }
 

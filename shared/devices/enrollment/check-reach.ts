@@ -2,7 +2,7 @@
 // seen from here. Behind a router that does not route its own address back inside, the port is
 // checked where Holdfast itself enrolls.
 
-import { isIpAddress, isLoopbackHost, normalAddress, urlHost } from '@holdfast/kit/addresses';
+import { isIpAddress, isLoopbackHost, normalAddress, urlHost, urlsIn } from '@holdfast/kit/addresses';
 import type { HostNames, TlsEndpoint, TlsEndpoints, TlsState } from '../../host/port.ts';
 import { type Attempted, attempted, type Check, checkOf, type Found, notTried, well, wrong } from './check.ts';
 
@@ -110,11 +110,7 @@ async function look({ monitored, settings }: ReachDeps, host: string): Promise<S
   return { addresses, own, plain, inside: insideState, insidePlain };
 }
 
-interface Place {
-  host: string;
-  port: number;
-  address?: string;
-}
+type Place = Pick<TlsEndpoint, 'host' | 'port' | 'address' | 'others'>;
 
 /** Who answers that public address in containers, at its own address there. */
 function answeringInside(endpoints: readonly TlsEndpoint[], name: string): Place | undefined {
@@ -124,9 +120,12 @@ function answeringInside(endpoints: readonly TlsEndpoint[], name: string): Place
   return { host, port, address };
 }
 
-function placeOf(url: string): Place {
-  const { hostname, port } = new URL(url);
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 443 : Number(port) };
+function placeOf(urls: string): Place | undefined {
+  const [first, ...others] = urlsIn(urls).map((url) => {
+    const { hostname, port } = new URL(url);
+    return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 443 : Number(port) };
+  });
+  return first && { ...first, ...(others.length > 0 && { others }) };
 }
 
 async function addressesOf({ hostNames, wanted }: ReachDeps['monitored'], host: string): Promise<Addresses> {
