@@ -26,7 +26,7 @@ export interface ClusterNodePlan {
 }
 
 export interface ClusterPlan {
-  /** The first one is the core that management uses. */
+  /** Management uses the first one, or the next one while it is down. */
   nodes: ClusterNodePlan[];
   nats: { port: number; username: string; password: string };
 }
@@ -36,17 +36,19 @@ const NATS_USER = 'core';
 const CERTIFICATE_EVERY_MS = 30_000;
 const ANSWER_WITHIN_MS = 2_000;
 
+/** The ports of each node of `--cluster N`. */
+export function nodePorts(count: number, { core, enrollment, streaming }: NodePorts): NodePorts[] {
+  return Array.from({ length: count }, (_, index) => {
+    const shifted = (port: number): number => port + index * NODE_PORT_STEP;
+    return { core: shifted(core), enrollment: shifted(enrollment), streaming: shifted(streaming) };
+  });
+}
+
 /** The nodes of `--cluster N`. The password of the bus is another one at each start. */
 export function clusterPlan(count: number, layout: Layout, ports: Ports, core: CoreHandover): ClusterPlan {
   const nats = { port: ports.nats, username: NATS_USER, password: generatePassword() };
-  const nodes = Array.from({ length: count }, (_, index): ClusterNodePlan => {
+  const nodes = nodePorts(count, ports).map((own, index): ClusterNodePlan => {
     const role = index === 0 ? 'core' : `core-${index + 1}`;
-    const shifted = (port: number): number => port + index * NODE_PORT_STEP;
-    const own = {
-      core: shifted(ports.core),
-      enrollment: shifted(ports.enrollment),
-      streaming: shifted(ports.streaming),
-    };
     const handover: CoreHandover = {
       ...core,
       apiPort: own.core,

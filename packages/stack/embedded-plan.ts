@@ -18,7 +18,7 @@ import { type Layer, pick } from '../../shared/settings/load.ts';
 import { weakSecrets } from '../../shared/settings/rules.ts';
 import type { Problem } from '../../shared/settings/setting.ts';
 import { isSettingName, type SettingName } from '../../shared/settings/table.ts';
-import { clusterPlan, nodeAddresses } from './cluster.ts';
+import { clusterPlan, nodeAddresses, nodePorts } from './cluster.ts';
 import { listeningAddresses, reachableAddress, serverNames } from './listening.ts';
 import type { StartArguments } from './start-arguments.ts';
 import {
@@ -191,7 +191,7 @@ class EmbeddedPlanner {
       {
         source: 'stack',
         values: {
-          ...stackDefaults(this.#layout, ports, this.#args.listen),
+          ...stackDefaults(this.#layout, ports, this.#args),
           ...(this.#givenValue('BACKUP_TARGET') === undefined
             ? {}
             : { BACKUP_URL: `http://127.0.0.1:${ports.backup}` }),
@@ -311,13 +311,19 @@ function splitProviderWarnings({ sources }: Configuration): string[] {
   ];
 }
 
-function stackDefaults(layout: Layout, ports: Ports, listen: string | undefined): Record<string, string> {
+function stackDefaults(
+  layout: Layout,
+  ports: Ports,
+  { listen, cluster = 1 }: Pick<StartArguments, 'listen' | 'cluster'>,
+): Record<string, string> {
+  const nodes = nodePorts(cluster, ports).map(nodeAddresses);
+  const all = (port: keyof (typeof nodes)[number]): string => nodes.map((node) => node[port]).join(',');
   return {
     SERVER_ADDRESS: reachableAddress(listen),
     CORE_RETENTION_UNIT: 'days',
-    CORE_API_URL: `https://127.0.0.1:${ports.core}`,
-    CORE_ENROLLMENT_URL: `https://127.0.0.1:${ports.enrollment}`,
-    CORE_STREAMING_URL: `tls://127.0.0.1:${ports.streaming}`,
+    CORE_API_URL: all('api'),
+    CORE_ENROLLMENT_URL: all('enrollment'),
+    CORE_STREAMING_URL: all('streaming'),
     CORE_ENROLLMENT_PORT: String(ports.enrollment),
     CORE_DATA_DIR: layout.core,
     LOG_DIR: layout.logs,

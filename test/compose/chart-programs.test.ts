@@ -87,6 +87,16 @@ describe.skipIf(noHelm)(noHelm ? 'helm is not installed: programs not planned' :
     expect(caddy).toEqual(expect.arrayContaining(checked));
   });
 
+  it('management uses every node that always runs', () => {
+    const management = programs.find(({ name, role }) => name === 'cluster' && role === 'management');
+    if (management === undefined) throw new Error('There is no management.');
+    const { CORE_API_URL, CORE_STREAMING_URL } = environmentOf('cluster', management.container);
+    expect([CORE_API_URL, CORE_STREAMING_URL]).toEqual([
+      'https://core:8443,https://core-2:8443,https://core-3:8443',
+      'tls://core:8089,tls://core-2:8089,tls://core-3:8089',
+    ]);
+  });
+
   it('a node of several makes it that node', () => {
     const node = programs.find(({ name, role }) => name === 'cluster' && role === 'core');
     if (node === undefined) throw new Error('There is no core.');

@@ -30,6 +30,16 @@ HOLDFAST_CORE_DATABASE: {{ include "holdfast.databasePlace" (dict "root" . "name
 {{- end }}
 {{- end }}
 
+{{/* One port of every core node that always runs, the first node first: a dict of `root` and `url`. */}}
+{{- define "holdfast.coreUrls" -}}
+{{- $url := .url }}
+{{- $urls := list (printf $url "core") }}
+{{- range $number := untilStep 2 (int .root.Values.core.nodes | add1 | int) 1 }}
+{{- $urls = append $urls (printf $url (printf "core-%d" $number)) }}
+{{- end }}
+{{- join "," $urls }}
+{{- end }}
+
 {{- define "holdfast.envFrom" -}}
 envFrom:
   - configMapRef: { name: settings }

@@ -104,6 +104,19 @@ export async function isBack(stack: TestStack, role: string, before: number): Pr
   await eventually(`${role} is back`, () => stack.pid(role) !== before && stack.pid(role) !== 0, 30_000);
 }
 
+/** Kills a process, and keeps its successor from listening until the result is called; for a minute at most. */
+export async function holdDown(stack: TestStack, role: string): Promise<() => void> {
+  const before = stack.pid(role);
+  process.kill(before, 'SIGKILL');
+  let next = 0;
+  await eventually(`${role} starts again`, () => {
+    next = stack.pid(role);
+    if (next === before || next === 0) return false;
+    return process.kill(next, 'SIGSTOP');
+  });
+  return () => void process.kill(next, 'SIGCONT');
+}
+
 /** One more node of the cluster, which reaches NATS and the database through proxies. */
 export interface CutNode {
   place: CorePlace;

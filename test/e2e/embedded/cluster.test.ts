@@ -11,6 +11,7 @@ import {
   count,
   enrolled,
   hasNats,
+  holdDown,
   isBack,
   isRefused,
   isUid,
@@ -19,7 +20,7 @@ import {
   type Person,
   untilHeard,
 } from './cluster-world.ts';
-import { apiDevice, asDevice, type CorePlace, curl, type Device } from './core-client.ts';
+import { apiDevice, asDevice, type CorePlace, curl, type Device, enroll } from './core-client.ts';
 import { asAdministrator } from './devices-api.ts';
 import { eventually, newStack, query, type TestStack } from './embedded.ts';
 import { stands } from './running-stack.ts';
@@ -228,6 +229,49 @@ describe.skipIf(!hasNats() || stands)('three core nodes', { timeout: 120_000 }, 
     await cy.isUpToDate();
     expect(cy.heard.filter(({ raw }) => raw.event._attributes.uid.startsWith('after-kill'))).toEqual([]);
     dan.leave();
+  });
+
+  it('serve the console while the first one is down, which uses the first one again once it is back', async () => {
+    const { ask, json, newUser, newCertificate, revoked } = asAdministrator(() => stack);
+    const usedNode = async () => (await json<{ data: { node: string } }>('GET', '/api/health/core')).data.node;
+    const listed = async (): Promise<string[]> => {
+      const answer = await ask('GET', '/api/clients');
+      const { results } = answer.ok ? ((await answer.json()) as { results: { uid: string }[] }) : { results: [] };
+      return results.map(({ uid }) => uid);
+    };
+    /** All of it by management. Resolves to the device that has enrolled. */
+    const manage = async (username: string): Promise<Device> => {
+      const user = await newUser(username);
+      const { file } = await newCertificate(username, 'tablet');
+      const { url } = await json<{ url: string }>('POST', `/api/users/${user.id}/enrollment`);
+      const device = await enroll(nodes[1], work, username, new URL(url).searchParams.get('token') ?? '');
+      const certificates = await json<{ results: { username: string }[] }>(
+        'GET',
+        `/api/ops/certs?username=${username}`,
+      );
+      expect(certificates.results.map((each) => each.username)).toEqual([username, username]);
+      await json('POST', `/api/ops/certs/${encodeURIComponent(file)}/revoke`);
+      await revoked(file);
+      expect(await json('GET', '/api/missions')).toMatchObject({ count: 0 });
+      return device;
+    };
+
+    const letGo = await holdDown(stack, 'core');
+    await eventually('the devices of the others are listed', async () => (await listed()).includes(bob.uid));
+    expect(await usedNode()).toBe('core-2');
+    const device = await openOn(nodes[2], await manage('fern'), 'FERN');
+    await eventually('the new device is listed', async () => (await listed()).includes(device.uid));
+    expect((await json<{ message: string }>('GET', '/api/health/core')).message).toMatch(/^node core of the core was/);
+    device.leave();
+    letGo();
+    await eventually('the first one is used', async () => (await usedNode()) === 'core', 60_000);
+    await manage('gale');
+    ada = await open(people.ada, 'ADA', 0);
+    await untilHeard(
+      () => bob,
+      () => ada,
+      'after-first',
+    );
   });
 
   it('admit nobody on a node that slept through a revocation', async () => {
