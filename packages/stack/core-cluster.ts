@@ -3,7 +3,13 @@
 
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ClusterOptions, CORE_DATABASE_MIGRATED, CORE_MIGRATIONS, missingFromFirstNode } from '@holdfast/core';
+import {
+  type ClusterOptions,
+  CORE_DATABASE_MIGRATED,
+  CORE_MIGRATIONS,
+  missingFromFirstNode,
+  type WorkingNodes,
+} from '@holdfast/core';
 import type { CoreHandover } from '@holdfast/core/handover';
 import { AppError, explainFileError, messageOf } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';
@@ -14,6 +20,11 @@ import { MINUTE_MS } from '@holdfast/kit/time';
 import { ensureServiceCertificate } from '@holdfast/pki/server-certificate';
 
 const LOOK_AGAIN_MS = 250;
+const STEADY = { now: () => performance.now(), pause: () => delay(LOOK_AGAIN_MS) };
+const ONLY_PROCESS = {
+  withinMs: MINUTE_MS,
+  remedy: 'give each node a number of its own (CORE_NODE), and start it once',
+};
 const FIRST_NODE = {
   what: 'first node (core)',
   withinMs: 10 * MINUTE_MS,
@@ -26,12 +37,8 @@ const FIRST_NODE = {
  * with `conflict` when a newer release has migrated the database.
  */
 export async function firstNode({ directory }: CoreHandover, run: RunSql, log: Log): Promise<void> {
-  const surroundings = {
-    now: () => performance.now(),
-    pause: () => delay(LOOK_AGAIN_MS),
-    waiting: (_: string, missing: string) => log.info('core.waits_for_first_node', { missing }),
-  };
-  await waitFor(surroundings, FIRST_NODE, async () => {
+  const waiting = (_: string, missing: string): void => log.info('core.waits_for_first_node', { missing });
+  await waitFor({ ...STEADY, waiting }, FIRST_NODE, async () => {
     const missing = missingFromFirstNode(directory, new Date()) ?? (await missingMigrations(run));
     if (missing !== undefined) throw new NotReady(missing);
   });
@@ -47,6 +54,24 @@ async function missingMigrations(run: RunSql): Promise<string | undefined> {
     // Rule `waitForDatabase`: it is not there yet, or has no table yet.
     return `the database does not answer: ${messageOf(error)}`;
   }
+}
+
+/**
+ * Returns when no other process works as this node: what one of them sends would be lost, as nodes
+ * are told apart by name. To be called when this one has its session. Rejects with a StackError
+ * after a minute.
+ */
+export async function onlyProcess(
+  { node, run }: Pick<ClusterOptions, 'node' | 'run'>,
+  working: WorkingNodes,
+  log: Log,
+  surroundings: { now: () => number; pause: () => Promise<void> } = STEADY,
+): Promise<void> {
+  const waiting = (): void => log.warn('core.node_runs_twice', { node });
+  await waitFor({ ...surroundings, waiting }, { ...ONLY_PROCESS, what: `place for node ${node}` }, async () => {
+    if ((await working()).some((other) => other.node === node && other.run !== run))
+      throw new NotReady('another process is this node');
+  });
 }
 
 /** The client of the message server is loaded only where there are several nodes. */

@@ -10,6 +10,7 @@ import {
   type CoreDirectory,
   createCore,
   sessionName,
+  workingNodes,
 } from '@holdfast/core';
 import { type CoreHandover, takeCoreHandover } from '@holdfast/core/handover';
 import { AppError, messageOf, StackError } from '@holdfast/kit/app-error';
@@ -23,7 +24,7 @@ import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { behindProxies, trustedProxies } from '../../shared/runtime/client-address.ts';
 import { LdapDirectory } from '../../shared/sign-in/ldap/directory.ts';
-import { clusterOf, firstNode, natsCertificate } from './core-cluster.ts';
+import { clusterOf, firstNode, natsCertificate, onlyProcess } from './core-cluster.ts';
 import { FLOWS_GRANTS } from './database/roles.ts';
 
 const MIGRATED_WITHIN_MS = 60_000;
@@ -53,7 +54,9 @@ async function serve(environment: NodeJS.ProcessEnv, handover: CoreHandover, log
   if ((handover.cluster?.index ?? 0) === 0) await migrated(url, log);
   else await firstNode(handover, (use) => withDatabase(url, 'core-start', MIGRATED_WITHIN_MS, use), log);
   const cluster = await clusterOf(handover, log);
-  const core = await createCore(coreOptions(handover, cluster, url, log));
+  const options = coreOptions(handover, cluster, url, log);
+  const core = await createCore(options);
+  if (cluster !== undefined) await onlyProcess(cluster, workingNodes(options.run), log);
   const certifyNats = await natsCertificate(handover, log);
   await core.listen();
   tellSupervisor(LISTENING);
