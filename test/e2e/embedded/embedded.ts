@@ -187,7 +187,7 @@ export function lives(pid: number): boolean {
 }
 
 export async function answersPing(api: string): Promise<boolean> {
-  return fetch(`${api}/api/ping`, { signal: AbortSignal.timeout(1000) }).then(
+  return fetch(`${api}/api/ping`, { signal: AbortSignal.timeout(10_000) }).then(
     (response) => response.ok,
     () => false,
   );
