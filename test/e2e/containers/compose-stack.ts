@@ -52,7 +52,7 @@ export interface ContainerState {
 }
 
 /**
- * A check of health that is made every second until the first success, which containers in the chain of a start wait
+ * A check of health that is made twice a second until the first success, which containers in the chain of a start wait
  * for, and every few seconds from then on: a check costs as much as the service itself.
  */
 const CALM = `sh, -c, '[ ! -e /dev/shm/answered ] || sleep 6; "$$@" && : >/dev/shm/answered', sh`;
@@ -73,7 +73,7 @@ export function asInTests(checkout: string): void {
     writeFileSync(
       join(checkout, file),
       withoutDigests(file, checkout)
-        .replaceAll(/\binterval: \d+s/g, 'interval: 1s')
+        .replaceAll(/\binterval: \d+s/g, 'interval: 500ms')
         .replaceAll(/\btimeout: \d+s/g, 'timeout: 40s')
         .replaceAll(/\btest: \[CMD, /g, () => `test: [CMD, ${CALM}, `),
     );

@@ -103,8 +103,12 @@ describe.skipIf(obstacle !== '')(`the light stack in containers, from the releas
   const upgrade = (...args: string[]) => outcomeOf(stack.beginInside('upgrade.sh', ...args));
 
   /** A machine under load may be unhealthy for a while. */
-  const canApply = (from: string): Promise<void> =>
-    eventually('nothing prevents it', async () => (await upgrade('check', '--from', from)).code === 10, 120_000);
+  async function canApply(from: string): Promise<void> {
+    const can = async (): Promise<boolean> => (await upgrade('check', '--from', from)).code === 10;
+    await eventually('nothing prevents it', can, 120_000).catch(async () =>
+      expect(await upgrade('check', '--from', from)).toMatchObject({ code: 10 }),
+    );
+  }
 
   /** True while the upgrade is in that phase. */
   const isIn = (phase: string) => (): boolean => {
