@@ -234,8 +234,8 @@ describe('a run', () => {
           }),
         )(use),
       );
-    const ended = await retentionWorld(core.sql, core.data(), { run }).whole(['cot']);
-    expect(ended).toMatchObject({ state: 'done', rows: { cot: 3_000 } });
+    const { id } = await retentionWorld(core.sql, core.data(), { run }).begun(['cot']);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', rows: { cot: 3_000 } });
     expect(batches).toBeGreaterThan(2);
     expect(await rows.uids()).toEqual([]);
   });
