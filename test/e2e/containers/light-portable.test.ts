@@ -101,24 +101,6 @@ describe.skipIf(obstacle !== '')('the light stack with three core nodes', () => 
     for (const { address } of own) expect(light.engine.clients).toContain(address);
   });
 
-  it('moves devices off a node that is stopped and still takes connections', async () => {
-    const [ada, bob] = phones as [Phone, Phone];
-    const { results: clients } = await administer<{ results: { callsign: string; node?: string }[] }>(
-      light,
-      '/api/clients',
-    );
-    const { node = '' } = clients.find(({ callsign }) => callsign === ada.name) ?? {};
-    const stopped = await light.container(node);
-    await light.engine.docker(['pause', stopped]);
-    try {
-      await Promise.all([ada.isHeardBy(bob, 60_000), bob.isHeardBy(ada, 60_000)]);
-    } finally {
-      await light.engine.docker(['unpause', stopped]);
-    }
-    await eventually(`${node} is healthy`, async () => (await light.health(node)) === 'healthy', HEALS_WITHIN_MS);
-    await world.isWhole();
-  });
-
   it.each(VICTIMS)(
     'loses nothing when %s is killed, and costs a device at most %i connections',
     async (victim, most) => {
