@@ -5,7 +5,7 @@
 // what the stream has counted.
 
 import 'reflect-metadata';
-import { writeSync } from 'node:fs';
+import { readFileSync, writeSync } from 'node:fs';
 import { NatsBus } from '@holdfast/core/nats-bus';
 import { readServerIdentity } from '@holdfast/core/tls/server-identity';
 import type { ThinningRow } from '@holdfast/kit/core-wire';
@@ -85,6 +85,7 @@ if (mesh !== undefined && stream.relay !== undefined) {
 }
 
 function meshOf({ node, index, nats }: NonNullable<CotCoreOrder['cluster']>): Mesh {
+  const ca = readFileSync(files.ca, 'utf8');
   return new Mesh({
     node,
     run: node,
@@ -99,7 +100,7 @@ function meshOf({ node, index, nats }: NonNullable<CotCoreOrder['cluster']>): Me
       memoryCapBytes: 1,
       memoryBytes: 0,
     }),
-    bus: new NatsBus({ ...nats, caFile: files.ca, node, log }),
+    bus: new NatsBus({ ...nats, ca, node, log }),
     redeliver: framings(8 * 1024 * 1024).redeliver,
     stampAt: stamps(nodeId),
     control: () => undefined,

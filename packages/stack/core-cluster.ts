@@ -1,7 +1,7 @@
 // What a core process does as one node of several: waits for what the first one makes, and connects
 // with NATS, whose certificate the first one issues.
 
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type ClusterOptions,
@@ -80,21 +80,20 @@ export async function clusterOf({ cluster }: CoreHandover, log: Log): Promise<Cl
   const { NatsBus } = await import('@holdfast/core/nats-bus');
   const { node, index, directory, nats, host = node } = cluster;
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const { url, username, password, caFile } = nats;
-  mustBeReadable(caFile);
+  const { url, username, password } = nats;
   return {
     node,
     run: crypto.randomUUID(),
     index,
     host,
     directory,
-    bus: new NatsBus({ url, username, password, caFile, node, log }),
+    bus: new NatsBus({ url, username, password, ca: readCa(nats.caFile), node, log }),
   };
 }
 
-function mustBeReadable(file: string): void {
+function readCa(file: string): string {
   try {
-    accessSync(file, constants.R_OK);
+    return readFileSync(file, 'utf8');
   } catch (error) {
     throw explainFileError(error, file);
   }

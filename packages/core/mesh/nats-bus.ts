@@ -1,6 +1,5 @@
 // Connects a node with a NATS server, over TLS, until it is closed.
 
-import { readFileSync } from 'node:fs';
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { connect, type NatsConnection, type Subscription } from '@nats-io/transport-node';
@@ -11,13 +10,11 @@ export interface NatsOptions {
   url: string;
   username: string;
   password: string;
-  /** PEM of the CA that has issued the server's certificate; read for each connection. */
-  caFile: string;
+  /** PEM of the CA that has issued the server's certificate. */
+  ca: string;
   /** As the server shows it. */
   node: string;
   log: Log;
-  pingEveryMs?: number;
-  maxUnconfirmedBytes?: number;
 }
 
 interface Kept {
@@ -26,50 +23,16 @@ interface Kept {
   subscription: Subscription | undefined;
 }
 
-const BRACKETS = /^\[|\]$/g;
 const RETRY_MS = 250;
 /** A server that hangs keeps no node from stopping. */
 const FLUSH_WITHIN_MS = 1_000;
-const CONNECT_WITHIN_MS = 5_000;
 const PING_EVERY_MS = 5_000;
-const CONFIRM_EVERY_BYTES = 1024 * 1024;
-/** More than eight other nodes ask for at once when NATS is back. */
-const MAX_UNCONFIRMED_BYTES = 256 * 1024 * 1024;
-
-/** A connection, and how much of what was published on it NATS has taken in. */
-class Link {
-  readonly connection: NatsConnection;
-  #bytes = 0;
-  #flushed = 0;
-  #confirmed = 0;
-
-  constructor(connection: NatsConnection) {
-    this.connection = connection;
-  }
-
-  get unconfirmedBytes(): number {
-    return this.#bytes - this.#confirmed;
-  }
-
-  publish(subject: string, payload: Uint8Array): void {
-    this.connection.publish(subject, payload);
-    this.#bytes += payload.length;
-    // It ends with the connection, whose end says the rest.
-    if (this.#bytes - this.#flushed >= CONFIRM_EVERY_BYTES) this.flush().catch(() => undefined);
-  }
-
-  async flush(): Promise<void> {
-    const bytes = (this.#flushed = this.#bytes);
-    await this.connection.flush();
-    this.#confirmed = Math.max(this.#confirmed, bytes);
-  }
-}
 
 export class NatsBus implements Bus {
   readonly #options: NatsOptions;
   readonly #kept = new Set<Kept>();
   readonly #listeners: ((isUp: boolean) => void)[] = [];
-  #link: Link | undefined;
+  #connection: NatsConnection | undefined;
   #isUp = false;
   #isClosed = false;
   /** That it is unreachable; until it is up again. */
@@ -86,11 +49,9 @@ export class NatsBus implements Bus {
   }
 
   publish(subject: string, payload: Uint8Array): void {
-    if (!this.#isUp || this.#link === undefined) return;
-    const { maxUnconfirmedBytes = MAX_UNCONFIRMED_BYTES } = this.#options;
-    if (this.#link.unconfirmedBytes + payload.length > maxUnconfirmedBytes) return this.#abandon(this.#link);
+    if (!this.#isUp) return;
     try {
-      this.#link.publish(subject, payload);
+      this.#connection?.publish(subject, payload);
     } catch (error) {
       // Rule `busNeverThrows`: whoever misses it asks anew, or is told with the next change.
       this.#options.log.error('mesh.not_published', { subject, bytes: payload.length, error: messageOf(error) });
@@ -108,8 +69,8 @@ export class NatsBus implements Bus {
   }
 
   async fence(): Promise<void> {
-    if (!this.#isUp || this.#link === undefined) throw new Error('NATS is unreachable');
-    await this.#link.flush();
+    if (!this.#isUp || this.#connection === undefined) throw new Error('NATS is unreachable');
+    await this.#connection.flush();
   }
 
   onChange(then: (isUp: boolean) => void): void {
@@ -118,21 +79,14 @@ export class NatsBus implements Bus {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    const flushed = this.#link?.flush().catch(() => undefined);
+    const flushed = this.#connection?.flush().catch(() => undefined);
     const late = new Promise((resolve) => setTimeout(resolve, FLUSH_WITHIN_MS).unref());
     await Promise.race([flushed, late]);
-    await this.#link?.connection.close();
-  }
-
-  /** What waits for a server that takes nothing in would fill the memory. */
-  #abandon({ connection, unconfirmedBytes }: Link): void {
-    this.#options.log.error('mesh.overloaded', { url: this.#options.url, unconfirmed_bytes: unconfirmedBytes });
-    this.#turn(false);
-    void connection.close();
+    await this.#connection?.close();
   }
 
   #subscribe(kept: Kept): void {
-    kept.subscription = this.#link?.connection.subscribe(kept.subject, {
+    kept.subscription = this.#connection?.subscribe(kept.subject, {
       callback: (error, { data }) => {
         if (error === null) kept.take(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
       },
@@ -154,30 +108,30 @@ export class NatsBus implements Bus {
   }
 
   async #connect(): Promise<void> {
-    const { url, username: user, password: pass, caFile, node: name, pingEveryMs = PING_EVERY_MS } = this.#options;
+    const { url, username: user, password: pass, ca, node: name } = this.#options;
     const connection = await connect({
       servers: url,
       name,
       user,
       pass,
-      // Of a server given by its address the client itself does not check the address.
-      tls: Object.assign({ ca: readFileSync(caFile, 'utf8') }, { host: new URL(url).hostname.replace(BRACKETS, '') }),
+      tls: { ca },
       noEcho: true,
-      // By itself it waits until a server that hangs has taken in what was published, and says
-      // nothing of why it does not get in.
-      reconnect: false,
-      timeout: CONNECT_WITHIN_MS,
-      pingInterval: pingEveryMs,
+      waitOnFirstConnect: true,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: RETRY_MS,
+      ignoreAuthErrorAbort: true,
+      pingInterval: PING_EVERY_MS,
       maxPingOut: 2,
     });
+    this.#connection = connection;
     try {
-      if (this.#isClosed) return;
-      this.#link = new Link(connection);
       for (const kept of this.#kept) this.#subscribe(kept);
       this.#turn(true);
-      for await (const { type } of connection.status()) if (type === 'disconnect' || type === 'staleConnection') break;
+      for await (const { type } of connection.status()) {
+        if (type === 'disconnect') this.#turn(false);
+        if (type === 'reconnect') this.#turn(true);
+      }
     } finally {
-      this.#turn(false);
       await connection.close();
     }
   }
