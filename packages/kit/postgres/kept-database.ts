@@ -3,7 +3,7 @@
 // of work ends within its time.
 
 import { AppError, codeOf, messageOf } from '../app-error.ts';
-import { connect, type Sql, withDatabase } from './postgres.ts';
+import { connect, isServerCode, type Sql, withDatabase } from './postgres.ts';
 import type { Secret } from '../secret.ts';
 import { withTimeout } from '../timeout.ts';
 
@@ -96,18 +96,14 @@ function tooLate({ called, withinMs = WITHIN_MS }: DatabaseOptions): AppError {
   return new AppError('unavailable', `${capital(called)} did not answer within ${withinMs / 1000} s`);
 }
 
-/**
- * PostgreSQL's own codes (a digit, F, H, P or X first) come from a server that answers, other codes
- * are of the connection; what has no code was thrown by the work itself, or in workerd by the
- * connection.
- */
+/** What has no code was thrown by the work itself, or in workerd by the connection. */
 function explained(error: unknown, options: DatabaseOptions): unknown {
   if (error instanceof AppError) return error;
   const { called, uncoded = 'work' } = options;
   const code = codeOf(error) ?? '';
   if (code === '' && uncoded === 'work') return error;
   if (code === STATEMENT_TOO_LONG) return tooSlow(options, error);
-  const ofServer = /^[0-9FHPX][0-9A-Z]{4}$/.test(code) && !/^(57P|08|28|3D)/.test(code);
+  const ofServer = isServerCode(code) && !/^(57P|08|28|3D)/.test(code);
   if (ofServer && !isFatal(error)) return error;
   const what = ofServer ? 'refuses the connection' : 'does not answer';
   return new AppError('unavailable', `${capital(called)} ${what}: ${messageOf(error)}`, { cause: error });

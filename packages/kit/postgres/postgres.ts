@@ -81,14 +81,19 @@ export async function withDatabase<T>(
   }
 }
 
+/** PostgreSQL's own codes come from a server that answers, other codes are of the connection. */
+export function isServerCode(code: string): boolean {
+  return /^[0-9FHPX][0-9A-Z]{4}$/.test(code);
+}
+
 /**
  * A failure that passes by itself: nothing answers, the server starts or stops, or it has no
- * connection free. Codes of PostgreSQL have five characters and begin with one of these.
+ * connection free.
  */
 export function isPassing(error: unknown): boolean {
   const code = codeOf(error);
   if (code === undefined) return false;
-  return !/^[0-9FHPX][0-9A-Z]{4}$/.test(code) || /^(57P|08|53300)/.test(code);
+  return !isServerCode(code) || /^(57P|08|53300)/.test(code);
 }
 
 /**
