@@ -23,7 +23,7 @@ import { type GroupParts, membershipsOf, PeopleGroups } from './groups/own-group
 import { htmlPage } from './http/answers.ts';
 import { callerOf } from './http/route.ts';
 import { readMissionTokenKey } from './missions/credentials.ts';
-import type { CoreDirectory, CoreFetch, Retention } from './model/parts.ts';
+import type { CoreDirectory, CoreFetch, RefusedConnection, Retention } from './model/parts.ts';
 import type { StreamArrival } from './model/stream.ts';
 import { DeviceProfiles } from './profiles/device-profiles.ts';
 import { InsertLatencies } from './retention/pacer.ts';
@@ -210,9 +210,8 @@ interface Parts {
 /** What is asked on each port, and who may ask. */
 function portsOf(options: CoreOptions, parts: Parts): CorePorts {
   const { directory, log, now, steadyMs } = options;
-  const { certificates, stored, cluster } = parts;
+  const { attempts, certificates, stored, cluster } = parts;
   const { authority, files, revocations, live, users } = certificates;
-  const { attempts } = parts;
   const admin = adminApiOf(options, parts, attempts);
   const enrollment = createEnrollmentApi({
     directory,
@@ -228,6 +227,7 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
     steadyMs,
   });
   const accepted = (arrival: StreamArrival): void => stored.stream.accepted(arrival);
+  const refused = (who: RefusedConnection): void => attempts.addRefusedConnection(who);
   const api: CoreFetch = (request, connection) => {
     const { certificate } = connection;
     if (certificate === undefined) return htmlPage(401, 'Unauthorized', 'A client certificate is needed here.');
@@ -240,8 +240,8 @@ function portsOf(options: CoreOptions, parts: Parts): CorePorts {
     api: cluster?.guarded(api) ?? api,
     enrollment: options.behindProxies(enrollment),
     isTrustedProxy: options.isTrustedProxy,
-    stream: cluster?.admitting(accepted, (who) => attempts.addRefusedConnection(who)) ?? accepted,
-    refused: (who) => attempts.addRefusedConnection(who),
+    stream: cluster?.admitting(accepted, refused) ?? accepted,
+    refused,
     revocations,
     live,
     limit: parts.limit,

@@ -5,6 +5,7 @@ import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import { type Log, MinuteLimit } from '@holdfast/kit/log';
 import { nameKey } from '@holdfast/kit/names';
 import { oneLine, shortened } from '@holdfast/kit/text';
+import type { RefusedConnection } from '../model/parts.ts';
 
 export type FailureKind = 'password' | 'locked' | 'request' | 'unavailable' | 'internal';
 
@@ -82,9 +83,6 @@ function shown(text: string | undefined): string | undefined {
 const MOST = 2_000;
 const MAX_PER_ONE = 20;
 const MAX_LENGTH = { username: 150, clientUid: 80, address: 64, reason: 300 } as const;
-
-/** A device with a certificate of ours that was not let in to the stream. */
-export type RefusedConnection = Pick<EnrollmentAttempt, 'username' | 'address' | 'reason'>;
 
 /**
  * The last attempts to enroll and refused connections, in memory, so that somebody can be told why

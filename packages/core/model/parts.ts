@@ -2,9 +2,13 @@
 // they are used.
 
 import type { TLSSocket } from 'node:tls';
+import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import type { Directory, DirectoryEntry } from '@holdfast/kit/directory';
 import type { RetentionPolicy } from '@holdfast/kit/retention';
 import type { RevocationListTimes, SignedCertificate } from '@holdfast/pki/parts';
+
+/** A device with a certificate of ours that was not let in to the stream. */
+export type RefusedConnection = Pick<EnrollmentAttempt, 'username' | 'address' | 'reason'>;
 
 /** A row of the table `certificate`. */
 export interface CertificateRecord {

@@ -3,7 +3,7 @@
 import type { Duplex } from 'node:stream';
 import type { ThinningRow } from '@holdfast/kit/core-wire';
 import type { Log } from '@holdfast/kit/log';
-import type { Arrival, ClientCertificate, Membership, Subscriptions } from './parts.ts';
+import type { Arrival, ClientCertificate, Membership, RefusedConnection, Subscriptions } from './parts.ts';
 import type { StoredEvent } from './stored-event.ts';
 
 /**
@@ -322,7 +322,7 @@ export interface StreamOptions {
   log: Log;
   now: () => Date;
   /** Hears of devices that are not let in; default: only the log does. */
-  refused?: (who: { username: string; address: string; reason: string }) => void;
+  refused?: (who: RefusedConnection) => void;
   limits?: Partial<StreamLimits>;
   /** Default: none. Position reports are thinned from the smallest number of clients on. */
   thinning?: readonly ThinningRow[];

@@ -2,7 +2,7 @@
 
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { ClusterNode, type ClusterParts } from '../cluster.ts';
-import type { RefusedConnection } from '../enrollment/events.ts';
+import type { RefusedConnection } from '../model/parts.ts';
 import type { CertificateRecord } from '../model/parts.ts';
 import type { StreamArrival } from '../model/stream.ts';
 import { clientCertificate } from './fake-core-admin.ts';

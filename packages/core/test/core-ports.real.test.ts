@@ -9,7 +9,7 @@ import { type TestCertificate, type TestPki, testPki } from '../../../test/core/
 import { eventually, freeOffset } from '../../../test/e2e/embedded/embedded.ts';
 import { opensslClient } from '../../../test/e2e/embedded/openssl-client.ts';
 import { type CorePorts, createCorePorts } from '../core-ports.ts';
-import type { CoreConnection } from '../model/parts.ts';
+import type { CoreConnection, RefusedConnection } from '../model/parts.ts';
 import { KeptRevocations } from '../revocations.ts';
 import { createLiveConnections } from '../tls/connections.ts';
 import { memoryCertificates } from './fake-core-certificates.ts';
@@ -22,7 +22,7 @@ const log = { info: note, warn: note, error: note };
 const certificates = memoryCertificates();
 const live = createLiveConnections();
 let pki: TestPki;
-const refused: { username: string; address: string; reason: string }[] = [];
+const refused: RefusedConnection[] = [];
 let ports: CorePorts;
 let revocations: KeptRevocations;
 let port: { api: number; enrollment: number; streaming: number };

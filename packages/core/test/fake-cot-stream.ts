@@ -4,7 +4,7 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { AppError } from '@holdfast/kit/app-error';
 import type { ThinningRow } from '@holdfast/kit/core-wire';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import type { Membership } from '../model/parts.ts';
+import type { Membership, RefusedConnection } from '../model/parts.ts';
 import type {
   ArchivedEvent,
   MissionDestination,
@@ -95,7 +95,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}, parts: CotWorldPart
   const stored: ArchivedEvent[] = [];
   const presence: { what: 'came' | 'went'; who: Presence }[] = [];
   const posts: { destination: MissionDestination; event: MissionPost }[] = [];
-  const refused: { username: string; address: string; reason: string }[] = [];
+  const refused: RefusedConnection[] = [];
   const log = memoryLog();
   const resumes: (() => void)[] = [];
   const clock = { at: new Date('2026-11-22T05:30:00.700Z') };

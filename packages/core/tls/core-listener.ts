@@ -9,7 +9,7 @@ import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
 import { lockoutAddress } from '@holdfast/kit/lockout';
 import { type Log, MinuteLimit } from '@holdfast/kit/log';
 import { oneLine, shortened } from '@holdfast/kit/text';
-import type { Arrival, KnownCertificate, LiveConnections } from '../model/parts.ts';
+import type { Arrival, KnownCertificate, LiveConnections, RefusedConnection } from '../model/parts.ts';
 import type { Admission } from './admission.ts';
 import type { ServerIdentity } from './server-identity.ts';
 import { OpenConnections } from './connections.ts';
@@ -71,7 +71,7 @@ export interface CoreListenerOptions {
   live: LiveConnections;
   accepted: (arrival: Arrival) => void;
   /** Hears of certificates that are revoked or not valid now; default: only the log does. */
-  refused?: ((who: { username: string; address: string; reason: string }) => void) | undefined;
+  refused?: ((who: RefusedConnection) => void) | undefined;
   log: Log;
   /** Who may report another client in a PROXY header; undefined: there is none. */
   isTrustedProxy?: ((address: string) => boolean) | undefined;
