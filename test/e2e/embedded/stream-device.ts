@@ -105,7 +105,7 @@ export async function letIn(
     const isAnswered = (): boolean => isGreeted() || !stream.isOpen;
     await eventually(`the core answers ${callsign}`, isAnswered, ANSWERED_WITHIN_MS);
     if (isGreeted()) return stream;
-    if (Date.now() > until) throw new Error(`the core let ${callsign} in at no time within ${withinMs} ms`);
+    if (Date.now() > until) throw new Error(`the core didn't let ${callsign} in within ${withinMs} ms`);
     await new Promise((resolve) => setTimeout(resolve, RECONNECT_AFTER_MS));
   }
 }
