@@ -52,7 +52,7 @@ export function normalAddress(text: string): string | undefined {
 
 /** True for a host that is this machine: `localhost`, 127.0.0.0/8, ::1 (in brackets or not). */
 export function isLoopbackHost(host: string): boolean {
-  const name = host.replace(/^\[|\]$/g, '').toLowerCase();
+  const name = bareHost(host).toLowerCase();
   return name === 'localhost' || name === '::1' || (isIpv4(name) && name.startsWith('127.'));
 }
 
@@ -87,6 +87,11 @@ const ADDRESS =
 /** Of RFC 5321, without the angle brackets. */
 const MAX_ADDRESS_LENGTH = 254;
 const MAX_NAME_LENGTH = 200;
+
+/** The host of a URL without the brackets of an IPv6 address: the opposite of `urlHost`. */
+export function bareHost(host: string): string {
+  return host.replace(/^\[|\]$/g, '');
+}
 
 /** One or several URLs, separated by commas. */
 export function urlsIn(text: string): [string, ...string[]] {

@@ -6,7 +6,7 @@ import { connect, type LookupFunction, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { NodemailerError } from 'nodemailer';
 import type SMTPConnection from 'nodemailer/lib/smtp-connection';
-import { isLoopbackHost } from '@holdfast/kit/addresses';
+import { bareHost, isLoopbackHost } from '@holdfast/kit/addresses';
 import { AppError } from '@holdfast/kit/app-error';
 import type { Secret } from '@holdfast/kit/secret';
 import { base64 } from '@holdfast/kit/text';
@@ -156,7 +156,7 @@ export interface SmtpServer {
 export function readSmtpUrl(secret: Secret): SmtpServer {
   const url = new URL(secret.reveal());
   const secure = url.protocol === 'smtps:';
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = bareHost(url.hostname);
   const login = url.username === '' ? undefined : { user: decoded(url.username), pass: decoded(url.password) };
   const port = Number(url.port) || defaultPort(secure, login !== undefined);
   return {

@@ -2,6 +2,7 @@
 // address is connected, so no request is sent twice.
 
 import type { SecureContext } from 'node:tls';
+import { bareHost } from '@holdfast/kit/addresses';
 import type { buildConnector } from 'undici';
 
 const CONNECT_WITHIN_MS = 5_000;
@@ -18,7 +19,7 @@ export class CoreConnector {
     const timeout = addresses.length > 1 ? NEXT_AFTER_MS : CONNECT_WITHIN_MS;
     this.#targets = addresses.map((address) => {
       const { protocol, host, hostname, port } = new URL(address);
-      const target = { protocol, host, hostname: hostname.replace(/^\[|\]$/g, ''), port };
+      const target = { protocol, host, hostname: bareHost(hostname), port };
       const open = build({ allowH2: false, secureContext, timeout });
       return { address, connect: (done, from) => open({ ...target, ...(from && { localAddress: from }) }, done) };
     });

@@ -1,7 +1,7 @@
 // Derives from the settings the values that health checks: tuning, public names, TLS endpoints and
 // the core.
 
-import { isIpAddress, isWildcardAddress, urlHost, urlsIn } from '@holdfast/kit/addresses';
+import { bareHost, isIpAddress, isWildcardAddress, urlHost, urlsIn } from '@holdfast/kit/addresses';
 import type { Secret } from '@holdfast/kit/secret';
 import type { TlsEndpoint } from '../host/port.ts';
 import type { WantedRetention } from '../retention/port.ts';
@@ -48,7 +48,7 @@ export function wantedOf(settings: Settings, { listen, mode }: { listen: string 
 
 /** Returns only the host of the URL: the rest contains a password. */
 function hostOf(url: Secret | undefined): string | undefined {
-  const host = url === undefined ? '' : new URL(url.reveal()).hostname.replace(/^\[|\]$/g, '');
+  const host = url === undefined ? '' : bareHost(new URL(url.reveal()).hostname);
   return host === '' ? undefined : host;
 }
 
@@ -113,6 +113,6 @@ function ownEndpoint(urls: string | undefined): TlsEndpoint | undefined {
 export function endpointOf(url: string, trust: TlsEndpoint['trust']): TlsEndpoint {
   const { protocol, hostname, port } = new URL(url);
   const usual = protocol === 'tls:' ? STREAMING_PORT : 443;
-  const host = hostname.replace(/^\[|\]$/g, '');
+  const host = bareHost(hostname);
   return { name: url.replace(/\/$/, ''), host, port: port === '' ? usual : Number(port), trust };
 }

@@ -4,6 +4,7 @@
 import { type ClientRequest, type IncomingMessage, request as overPlain, type RequestOptions } from 'node:http';
 import { request as overTls } from 'node:https';
 import { z } from 'zod';
+import { bareHost } from '@holdfast/kit/addresses';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import { readBodyText } from '@holdfast/kit/body';
 import type { Container, Containers } from './port.ts';
@@ -161,7 +162,7 @@ function endpointOf(text: string): Endpoint {
   }
   const request = protocol === 'https:' ? overTls : overPlain;
   const number = port || { 'https:': '443', 'http:': '80' }[protocol] || '2375';
-  const options = { hostname: hostname.replace(/^\[(.*)\]$/, '$1'), port: number };
+  const options = { hostname: bareHost(hostname), port: number };
   return { place: `${protocol}//${hostname}:${number}`, request, options };
 }
 

@@ -2,7 +2,7 @@
 // follows it, and removes all of it. Steps can be repeated, by any process of management: whatever
 // interrupts one, the next removes what was made.
 
-import { urlsIn } from '@holdfast/kit/addresses';
+import { bareHost, urlsIn } from '@holdfast/kit/addresses';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { DAY_MS, SECOND_MS } from '@holdfast/kit/time';
 import type { Core } from '../core/port.ts';
@@ -141,7 +141,7 @@ async function placesOf({ core, settings }: CarryOnDeps): Promise<SimulationOrde
     throw new AppError('unavailable', 'The stream of the core has no address. Remedy: set CORE_STREAMING_URL.');
   return urls.map((url) => {
     const { hostname, port } = new URL(url);
-    return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? STREAM_PORT : Number(port) };
+    return { host: bareHost(hostname), port: port === '' ? STREAM_PORT : Number(port) };
   });
 }
 

@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { z } from 'zod';
-import { urlsIn } from '@holdfast/kit/addresses';
+import { bareHost, urlsIn } from '@holdfast/kit/addresses';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { ClientKeys, CoreDevices, KeptKey, Met } from './port.ts';
 import { type DevicePlace, openDeviceSocket, Refused, whyEnded } from './socket.ts';
@@ -231,7 +231,7 @@ function placesOf(urls: string | undefined, variable: string, usual: number): De
     throw new AppError('unavailable', `The core cannot be called for this. Remedy: set ${variable}.`);
   return urlsIn(urls).map((name) => {
     const { hostname, port } = new URL(name);
-    return { name, host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) };
+    return { name, host: bareHost(hostname), port: port === '' ? usual : Number(port) };
   });
 }
 

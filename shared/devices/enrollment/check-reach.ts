@@ -2,7 +2,7 @@
 // seen from here. Behind a router that does not route its own address back inside, the port is
 // checked where Holdfast itself enrolls.
 
-import { isIpAddress, isLoopbackHost, normalAddress, urlHost, urlsIn } from '@holdfast/kit/addresses';
+import { bareHost, isIpAddress, isLoopbackHost, normalAddress, urlHost, urlsIn } from '@holdfast/kit/addresses';
 import type { HostNames, TlsEndpoint, TlsEndpoints, TlsState } from '../../host/port.ts';
 import { type Attempted, attempted, type Check, checkOf, type Found, notTried, well, wrong } from './check.ts';
 
@@ -123,7 +123,7 @@ function answeringInside(endpoints: readonly TlsEndpoint[], name: string): Place
 function placeOf(urls: string): Place | undefined {
   const [first, ...others] = urlsIn(urls).map((url) => {
     const { hostname, port } = new URL(url);
-    return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 443 : Number(port) };
+    return { host: bareHost(hostname), port: port === '' ? 443 : Number(port) };
   });
   return first && { ...first, ...(others.length > 0 && { others }) };
 }

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates } from 'node:tls';
 import { BindRequest, type Filter, SearchRequest, UnbindRequest } from 'ldapts';
+import { bareHost } from '@holdfast/kit/addresses';
 import { codeOf } from '@holdfast/kit/app-error';
 import { failureWords } from '@holdfast/kit/text';
 import { answerReader, type LdapAnswer, type LdapEntry, NoAnswer } from './answers.ts';
@@ -25,7 +26,7 @@ const DEFAULT_PORTS: Record<string, number> = { 'ldap:': 389, 'ldaps:': 636 };
 /** From `ldap://host:port` or `ldaps://host:port`; without a port, the protocol's default. */
 export function ldapServerOf(url: string, caFile: string | undefined): LdapServer {
   const { protocol, hostname, port } = new URL(url);
-  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const host = bareHost(hostname);
   return { host, port: Number(port) || (DEFAULT_PORTS[protocol] ?? 389), tls: protocol === 'ldaps:', caFile };
 }
 
